@@ -1,0 +1,62 @@
+# Everything happens in a virtual environment of this folder; only Python and make must be there.
+#     make test PYTHON=python3.13 VENV=.venv-3.13
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+export MPLBACKEND ?= Agg
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help install demo test lint types imports unit examples format bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /|/' \
+		| awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+# The build backend is installed first, pinned like all the rest, and used as it is.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) hatchling
+	$(PIP_INSTALL) --no-build-isolation -e '.[dev,report]'
+	@touch $@
+
+install: $(STAMP)  ## make the virtual environment
+
+demo: $(STAMP)  ## run examples/demo.py
+	$(BIN)/python examples/demo.py
+
+test: lint types imports unit examples  ## all checks: what must pass before a change is merged
+
+lint: $(STAMP)  ## ruff: rules and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## mypy
+	$(BIN)/mypy
+
+imports: $(STAMP)  ## import-linter: the dependency direction
+	$(BIN)/lint-imports --no-logo
+
+unit: $(STAMP)  ## pytest with coverage: tests and the examples in docstrings
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+examples: $(STAMP)  ## run every script in examples/
+	@set -e; for script in $(wildcard examples/*.py); do \
+		echo "$(BIN)/python $$script"; $(BIN)/python -W error "$$script" > /dev/null; done
+
+format: $(STAMP)  ## repair formatting and what ruff can repair by itself
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## run every benchmarks/bench_*.py
+	@set -e; for script in $(wildcard benchmarks/bench_*.py); do \
+		echo "$(BIN)/python $$script"; $(BIN)/python "$$script"; done
+
+clean:  ## remove the virtual environment, caches and outputs
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache \
+		.pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,73 @@
+"""The package as a whole: what importing it costs, its dependency direction, its public names."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vicinal
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = {"torch", "triton", "typer", "rich", "dask", "distributed", "matplotlib"}
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_importing_vicinal_loads_nothing_heavy():
+    heavy = {"numba", "llvmlite", "torch", "triton", "matplotlib", "pandas", "polars"}
+    done = run_python("import sys, vicinal; print(*sys.modules)")
+    assert done.returncode == 0, done.stderr
+    assert not heavy & set(done.stdout.split())
+
+
+def test_every_module_can_be_imported():
+    """Only an extra that is not installed excuses: doctests skip what they cannot import."""
+    for module in pkgutil.walk_packages(vicinal.__path__, "vicinal.", onerror=lambda name: None):
+        if module.name.endswith("__main__"):
+            continue
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in EXTRAS:
+                raise
+
+
+def test_imports_go_one_way():
+    pytest.importorskip("importlinter")
+    code = "import sys, importlinter.cli as cli; sys.exit(cli.lint_imports(no_cache=True))"
+    done = run_python(code)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_public_names_are_there_once_each():
+    assert len(set(vicinal.__all__)) == len(vicinal.__all__)
+    assert [name for name in vicinal.__all__ if not hasattr(vicinal, name)] == []
+
+
+def test_dir_lists_the_public_names():
+    assert set(vicinal.__all__) <= set(dir(vicinal))
+
+
+def test_public_names_are_documented():
+    objects = {name: getattr(vicinal, name) for name in vicinal.__all__}
+    callables = {name: thing for name, thing in objects.items() if callable(thing)}
+    # __doc__, not inspect.getdoc: a class does not inherit what it is from its parent.
+    assert [name for name, thing in callables.items() if not (thing.__doc__ or "").strip()] == []
+    missing = [
+        f"{name}({parameter})"
+        for name, thing in callables.items()
+        for parameter in inspect.signature(thing).parameters
+        if not re.search(rf"\b{parameter}\b", thing.__doc__)
+    ]
+    assert missing == [], "parameters that the docstring does not mention"
