@@ -1,0 +1,323 @@
+"""The Numba kernel: fused, threaded over rows, nothing n×n in memory.
+
+One evaluation lays the points out once (transposed, padded, in compact order where skipping
+pays), cuts the anchors into quads of one class and the quads into blocks whose weights fit a
+cache, and lets every thread take its share of the blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray, IndexLists, Respond
+from vicinal.kernels.cpu_pruning import (
+    MIN_POINTS,
+    Tiles,
+    compact_order,
+    make_tiles,
+    negligible_gap,
+)
+from vicinal.kernels.cpu_rows import backward, backward_lists, forward, forward_lists
+from vicinal.kernels.cpu_tiles import QUAD
+
+BLOCK_ELEMENTS = 2**19
+"""Weights a block: 4 MiB in float64, within reach of the second and third caches."""
+SERIAL_ELEMENTS = 2**18
+"""Evaluations of fewer weights than this are not worth waking threads."""
+
+
+class CpuKernel:
+    """See :class:`vicinal.kernels.contract.Kernel`."""
+
+    def __init__(self, comparisons: Comparisons, n_threads: int | None = None) -> None:
+        self._comparisons = comparisons
+        self._n_threads = n_threads
+
+    def sweep(
+        self,
+        Z: FloatArray,
+        V: FloatArray,
+        respond: Respond,
+        *,
+        alpha: float,
+        beta: float = 1.0,
+        symmetric: bool = False,
+        rows: IndexArray | None = None,
+    ) -> FloatArray:
+        """See :meth:`vicinal.kernels.contract.Kernel.sweep`."""
+        rows = self._comparisons.anchors if rows is None else rows
+        sweep = _Sweep(self._comparisons, Z, V, float(alpha), float(beta), symmetric, rows)
+        blocks = list(sweep.blocks())
+        n_threads = min(self._threads_for(len(rows) * len(Z)), max(len(blocks), 1))
+        # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
+        shares = [blocks[i::n_threads] for i in range(n_threads)]
+        if n_threads == 1:
+            parts = [sweep.run(shares[0], respond)]
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                parts = list(pool.map(lambda share: sweep.run(share, respond), shares))
+        return sweep.assemble(parts)
+
+    def _threads_for(self, elements: int) -> int:
+        if elements < SERIAL_ELEMENTS:
+            return 1
+        # Numba's setting follows the affinity mask and the limits that joblib gives its workers.
+        return self._n_threads or numba.get_num_threads()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one thread has summed: over columns, over transposed products, over listed pairs."""
+
+    columns: FloatArray  # (n,)
+    transposed: FloatArray  # (c', n) or empty
+    listed: FloatArray  # (n, c) or empty
+
+
+class _Sweep:
+    """One evaluation: the layout of the points, and the work on a share of the blocks."""
+
+    def __init__(
+        self,
+        comparisons: Comparisons,
+        Z: FloatArray,
+        V: FloatArray,
+        alpha: float,
+        beta: float,
+        symmetric: bool,
+        rows: IndexArray,
+    ) -> None:
+        self._comparisons, self._Z, self._V = comparisons, np.ascontiguousarray(Z), V
+        self._alpha, self._beta, self._symmetric = alpha, beta, symmetric
+        self._rows = rows
+        self._use_similar = comparisons.similar is None
+        self._use_dissimilar = comparisons.dissimilar is None
+        self._lay_out()
+        self._slope_sums = np.zeros(len(Z))
+        self._product = np.zeros((len(Z), self._VT.shape[0]))
+
+    # -- layout ------------------------------------------------------------------------------
+
+    def _lay_out(self) -> None:
+        """Points in the order and the form that the compiled loops want."""
+        offsets = np.ascontiguousarray(self._comparisons.offsets, dtype=np.int64)
+        n = len(self._Z)
+        Z = self._Z
+        norms = np.einsum("ij,ij->i", Z, Z)
+        gaps = self._gaps()
+        prune = n >= MIN_POINTS and _is_spread_out(norms, max(gaps))
+        if prune:
+            Z = _rotate_to_principal_axes(Z)
+            order = compact_order(Z, offsets)
+            position = np.empty(n, dtype=np.int64)
+            position[order] = np.arange(n)
+        else:
+            order = position = np.arange(n)
+        self._order, self._position, self._prune = order, position, prune
+        permuted = order if prune else slice(None)
+        ZT = _transpose_padded(Z[permuted])
+        self._VT = _transpose_padded(self._V[permuted])
+        tiles = make_tiles(ZT, offsets) if prune else _no_tiles(ZT.dtype)
+        groups = self._comparisons.groups
+        groups = np.empty(0, dtype=np.int64) if groups is None else groups[permuted]
+        self._points = (ZT, norms[permuted], offsets, np.ascontiguousarray(groups, dtype=np.int64))
+        self._pruning = (prune, tiles, gaps)
+        self._sides = self._sides_in(permuted, norms)
+
+    def _gaps(self) -> tuple[float, float]:
+        """Per side, the distance beyond the nearest point at which points are negligible."""
+        gap = negligible_gap(len(self._Z), self._Z.dtype)
+
+        def of(used: bool, exponent: float) -> float:
+            if not used:
+                return -np.inf
+            return gap / exponent if exponent > 0 else np.inf
+
+        return of(self._use_similar, self._alpha), of(self._use_dissimilar, self._beta)
+
+    def _sides_in(self, permuted: slice | IndexArray, norms: FloatArray) -> tuple:
+        # No squared distance exceeds 4 max‖z‖², the points being centered.
+        farthest = 4.0 * float(norms.max(initial=0.0))
+        gentle = [abs(a) * farthest <= 0.5 for a in (self._alpha, self._beta)]
+        sizes = (self._comparisons.n_similar, self._comparisons.n_dissimilar)
+        return (
+            self._alpha,
+            self._beta,
+            self._use_similar,
+            self._use_dissimilar,
+            *gentle,
+            *(np.ascontiguousarray(size[permuted], dtype=np.int64) for size in sizes),
+        )
+
+    # -- work --------------------------------------------------------------------------------
+
+    def blocks(self) -> Iterator[tuple[IndexArray, IndexArray, IndexArray]]:
+        """Blocks of (quads (q, 4) of positions, their classes (q,), how many are real (q,))."""
+        positions = np.sort(self._position[self._rows])
+        offsets = self._points[2]
+        quads, labels, real = _cut_into_quads(positions, offsets)
+        size = max(1, BLOCK_ELEMENTS // (QUAD * len(self._Z)))
+        for start in range(0, len(quads), size):
+            stop = start + size
+            yield quads[start:stop], labels[start:stop], real[start:stop]
+
+    def run(self, blocks: list, respond: Respond) -> _Part:
+        """Forward, respond, backward for every block of one thread's share."""
+        part = self._empty_part()
+        if not blocks:
+            return part
+        q, n = max(len(quads) for quads, _, _ in blocks), len(self._Z)
+        max_runs = self._pruning[1].low.shape[1] + 3
+        E = np.empty(
+            (QUAD * q, n if self._use_similar or self._use_dissimilar else 0), self._Z.dtype
+        )
+        runs = np.empty((q, max_runs, 2), dtype=np.int64)
+        counts = np.zeros((q, 2), dtype=np.int64)
+        for quads, labels, real in blocks:
+            averages = np.zeros((len(quads), QUAD, 2))
+            sums = np.ones((len(quads), QUAD, 2))
+            memory = (E, runs, counts, averages, sums)
+            forward(quads, labels, self._points, self._sides, self._pruning, memory)
+            taken = np.arange(QUAD) < real[:, None]  # (q, 4) padding out
+            rows = self._order[quads[taken]]
+            s, t = averages[taken].T
+            similar, dissimilar = self._forward_lists(rows, s, t)
+            ds, dt = respond(rows, s, t)
+            coefficients = np.zeros((len(quads), QUAD, 2))
+            coefficients[taken, 0] = ds if self._use_similar else 0.0
+            coefficients[taken, 1] = dt if self._use_dissimilar else 0.0
+            self._slope_sums[rows] = coefficients[taken].sum(axis=1)
+            coefficients /= sums
+            backward(
+                quads,
+                coefficients,
+                self._VT,
+                self._symmetric,
+                (E, runs, counts),
+                self._product,
+                part.columns,
+                part.transposed,
+            )
+            similar.add_to(part.listed, ds, self._V, self._symmetric)
+            dissimilar.add_to(part.listed, dt, self._V, self._symmetric)
+        return part
+
+    def _empty_part(self) -> _Part:
+        n = len(self._Z)
+        listed = not (self._use_similar and self._use_dissimilar)
+        return _Part(
+            columns=np.zeros(n),
+            transposed=np.zeros((self._VT.shape[0] if self._symmetric else QUAD, n)),
+            listed=np.zeros(self._V.shape if listed else (0, 0)),
+        )
+
+    def _forward_lists(
+        self, rows: IndexArray, s: FloatArray, t: FloatArray
+    ) -> tuple[_ListedRows, _ListedRows]:
+        """Soft averages over the sides that are lists, written into s and t."""
+        c = self._comparisons
+        return (
+            _ListedRows.forward(rows, c.similar, self._Z, self._alpha, s),
+            _ListedRows.forward(rows, c.dissimilar, self._Z, self._beta, t),
+        )
+
+    def assemble(self, parts: list[_Part]) -> FloatArray:
+        """H = ½ Δ V − W V, or Lap V = Δ V − W V − Wᵀ V, back in the order of the rows."""
+        c = self._V.shape[1]
+        delta = np.zeros(len(self._Z))  # by position
+        for part in parts:
+            delta += part.columns
+        out = (delta[self._position] + self._slope_sums)[:, None] * self._V
+        out *= 1.0 if self._symmetric else 0.5
+        out -= self._product[self._position, :c]
+        for part in parts:
+            if self._symmetric:
+                out -= part.transposed.T[self._position, :c]
+            if part.listed.size:
+                out += part.listed
+        return out.astype(self._V.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class _ListedRows:
+    """The listed comparisons of a block of rows: their weights between forward and backward."""
+
+    rows: IndexArray
+    lists: IndexLists | None
+    weights: FloatArray
+    sums: FloatArray
+
+    @classmethod
+    def forward(
+        cls,
+        rows: IndexArray,
+        lists: IndexLists | None,
+        Z: FloatArray,
+        exponent: float,
+        out: FloatArray,
+    ) -> _ListedRows:
+        if lists is None:
+            return cls(rows, None, np.empty(0), np.empty(0))
+        weights = np.empty(int(lists.counts[rows].sum()), dtype=Z.dtype)
+        averages, sums = np.empty(len(rows)), np.empty(len(rows))
+        forward_lists(rows, lists.indptr, lists.indices, Z, exponent, weights, averages, sums)
+        out[:] = averages
+        return cls(rows, lists, weights, sums)
+
+    def add_to(self, out: FloatArray, slope: FloatArray, V: FloatArray, symmetric: bool) -> None:
+        if self.lists is not None:
+            scaled = np.asarray(slope / self.sums, dtype=np.float64)
+            backward_lists(
+                self.rows,
+                self.lists.indptr,
+                self.lists.indices,
+                scaled,
+                self.weights,
+                V,
+                symmetric,
+                out,
+            )
+
+
+def _transpose_padded(points: FloatArray) -> FloatArray:
+    """(m', n) the coordinates by row, padded with zeros to a multiple of QUAD."""
+    n, m = points.shape
+    out = np.zeros((m + -m % QUAD, n), dtype=points.dtype)
+    out[:m] = points.T
+    return out
+
+
+def _rotate_to_principal_axes(Z: FloatArray) -> FloatArray:
+    """The same distances in axes along which boxes are tight."""
+    _, axes = np.linalg.eigh(Z.T @ Z)
+    return Z @ axes
+
+
+def _is_spread_out(norms: FloatArray, gap: float) -> bool:
+    """Whether typical squared distances exceed the gap beyond which a point is negligible."""
+    return bool(2.0 * norms.mean() > gap)
+
+
+def _no_tiles(dtype: np.dtype) -> Tiles:
+    nothing = np.empty((0, 0), dtype=dtype)
+    return Tiles(np.zeros(1, np.int64), np.zeros(1, np.int64), nothing, nothing)
+
+
+def _cut_into_quads(
+    positions: IndexArray, offsets: IndexArray
+) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Quads of one class each from sorted positions; the last of a class repeats its last row."""
+    cuts = np.searchsorted(positions, offsets)  # (c + 1,)
+    sizes = np.diff(cuts)
+    per_class = -(-sizes // QUAD)
+    labels = np.repeat(np.arange(len(sizes)), per_class)
+    within = np.arange(len(labels)) - np.repeat(np.cumsum(per_class) - per_class, per_class)
+    first = cuts[labels] + QUAD * within
+    last = cuts[labels + 1] - 1
+    quads = positions[np.minimum(first[:, None] + np.arange(QUAD), last[:, None])]
+    return quads, labels, np.minimum(last - first + 1, QUAD)

@@ -1,0 +1,275 @@
+"""One block of anchor rows, forward (soft averages) and backward (Laplacian), compiled.
+
+Forward leaves the unnormalized weights of the block in memory that fits a cache; backward reads
+them once more. In between the objective decides, in NumPy, what each row is worth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vicinal.kernels.compiled import compiled
+from vicinal.kernels.cpu_pruning import quad_runs
+from vicinal.kernels.cpu_tiles import (
+    CHUNK,
+    LANES,
+    QUAD,
+    add_pair,
+    add_rank4,
+    exponentiate,
+    exponentiate_gently,
+    largest,
+    mark_extreme,
+    pair_products,
+    quad_distances,
+    smallest,
+    weigh_uniformly,
+)
+
+
+@compiled
+def soften(d, alpha, count, gentle, lanes):
+    """Soft average of a row of distances; the row becomes its unnormalized weights.
+
+    Excluded points are +inf (−inf where α < 0). ``count`` is the size of the set; points that
+    were skipped as negligible count but do not appear. Returns the average and the weights' sum.
+    """
+    if alpha == 0:
+        return weigh_uniformly(d) / count, np.float64(count)
+    extreme = smallest(d, lanes) if alpha > 0 else largest(d, lanes)
+    if np.isinf(alpha):
+        ties = mark_extreme(d, extreme)
+        return np.float64(extreme), np.float64(ties)
+    if gentle:
+        growth = exponentiate_gently(d, alpha, extreme)
+        return extreme - np.log1p(growth / count) / alpha, growth + count
+    total = exponentiate(d, d.dtype.type(alpha), extreme, lanes)
+    return extreme - np.log(total / count) / alpha, total
+
+
+@compiled
+def _exclude(row, position, groups, runs, count, similar, alpha, beta):
+    """Put the points that the anchor must not see beyond reach of the soft average."""
+    at = 0
+    for i in range(count):
+        start, stop = runs[i]
+        mark = -np.inf if (alpha if i < similar else beta) < 0 else np.inf
+        if groups.shape[0] == 0:
+            if start <= position < stop:
+                row[at + position - start] = mark
+        else:
+            for j in range(start, stop):
+                if groups[j] == groups[position]:
+                    row[at + j - start] = mark
+        at += stop - start
+
+
+@compiled
+def _whole_runs(first, last, n, use_similar, use_dissimilar, runs):
+    """All of the class, and all of the others: the runs of a quad where nothing is skipped."""
+    count = 0
+    if use_similar:
+        runs[0, 0], runs[0, 1] = first, last
+        count = 1
+    similar = count
+    if use_dissimilar:
+        for start, stop in ((0, first), (last, n)):
+            if start < stop:
+                runs[count, 0], runs[count, 1] = start, stop
+                count += 1
+    return similar, count
+
+
+@compiled
+def forward(quads, labels, points, sides, pruning, block):
+    """Soft averages of the anchors in ``quads`` against the complete sides.
+
+    points: (ZT, norms, offsets, groups). sides: (alpha, beta, use_similar, use_dissimilar,
+    gentle_similar, gentle_dissimilar, n_similar, n_dissimilar), the sizes by position.
+    block: (E, runs, counts, averages, sums), the outputs.
+    """
+    ZT, norms, offsets, groups = points
+    alpha, beta, use_similar, use_dissimilar, gentle_s, gentle_t, n_similar, n_dissimilar = sides
+    prune, tiles, gaps = pruning
+    E, runs, counts, averages, sums = block
+    lanes = np.empty(LANES, dtype=E.dtype)
+    A = np.empty((QUAD, ZT.shape[0]), dtype=E.dtype)
+    B = np.empty_like(A)
+    bounds = np.empty((QUAD, tiles.low.shape[1]), dtype=E.dtype)
+    for q in range(quads.shape[0]):
+        positions, label = quads[q], labels[q]
+        for r in range(QUAD):
+            for k in range(ZT.shape[0]):
+                A[r, k] = ZT[k, positions[r]]
+                B[r, k] = -2 * A[r, k]
+        if prune:
+            similar, count = quad_runs(
+                A, positions, label, ZT, groups, tiles, gaps, bounds, runs[q]
+            )
+        else:
+            similar, count = _whole_runs(
+                offsets[label],
+                offsets[label + 1],
+                norms.shape[0],
+                use_similar,
+                use_dissimilar,
+                runs[q],
+            )
+        width, split = 0, 0
+        rows = E[QUAD * q : QUAD * (q + 1)]
+        for i in range(count):
+            start, stop = runs[q, i]
+            quad_distances(B, ZT, norms, start, stop, rows, width)
+            width += stop - start
+            if i < similar:
+                split = width
+        counts[q, 0], counts[q, 1] = similar, count
+        for r in range(QUAD):
+            p = positions[r]
+            _exclude(rows[r], p, groups, runs[q], count, similar, alpha, beta)
+            if use_similar:
+                b, total = soften(rows[r, :split], alpha, n_similar[p], gentle_s, lanes)
+                averages[q, r, 0], sums[q, r, 0] = b + norms[p], total
+            if use_dissimilar:
+                b, total = soften(rows[r, split:width], beta, n_dissimilar[p], gentle_t, lanes)
+                averages[q, r, 1], sums[q, r, 1] = b + norms[p], total
+
+
+@compiled
+def backward(quads, coefficients, VT, symmetric, block, product, columns, transposed):
+    """Add the anchors' rows of W to W V, 1ᵀW and, if symmetric, (Wᵀ V)ᵀ.
+
+    coefficients (q, 4, 2): what one unit of unnormalized weight is worth; anchors with both zero
+    cost nothing. product (n, c) is written at the anchors' positions only.
+    """
+    E, runs, counts = block
+    active = np.empty(QUAD, dtype=np.int64)
+    for q in range(quads.shape[0]):
+        n_active = 0
+        for r in range(QUAD):
+            if coefficients[q, r, 0] != 0 or coefficients[q, r, 1] != 0:
+                active[n_active] = r
+                n_active += 1
+        if n_active == 0:
+            continue
+        rows = E[QUAD * q : QUAD * (q + 1)]
+        for i in range(0, n_active, 2):
+            r1 = active[i]
+            lone = i + 1 == n_active
+            r2 = r1 if lone else active[i + 1]
+            _pair_backward(
+                rows,
+                r1,
+                r2,
+                lone,
+                quads[q],
+                coefficients[q],
+                VT,
+                runs[q],
+                counts[q],
+                product,
+                columns,
+            )
+        if symmetric:
+            _spread(rows, quads[q], coefficients[q], VT, runs[q], counts[q], transposed)
+
+
+@compiled
+def _pair_backward(rows, r1, r2, lone, positions, coefficients, VT, runs, count, product, columns):
+    """Products and column sums of two active anchors (of one, given twice, if it is alone)."""
+    p = np.empty(VT.shape[0])
+    q = np.empty(VT.shape[0])
+    at = 0
+    for i in range(count[1]):
+        side = 0 if i < count[0] else 1
+        x = coefficients[r1, side]
+        y = 0.0 if lone else coefficients[r2, side]
+        start, stop = runs[i]
+        p[:] = 0
+        q[:] = 0
+        for j in range(start, stop, CHUNK):
+            e = min(stop, j + CHUNK)
+            row1, row2 = rows[r1, at : at + e - j], rows[r2, at : at + e - j]
+            pair_products(row1, row2, VT, j, p, q)
+            add_pair(columns[j:e], x, row1, y, row2)
+            at += e - j
+        out1, out2 = product[positions[r1]], product[positions[r2]]
+        for k in range(out1.shape[0]):
+            out1[k] += x * p[k]
+            out2[k] += y * q[k]
+
+
+@compiled
+def _spread(rows, positions, coefficients, VT, runs, count, transposed):
+    """transposed[:, j] += Σ_r W_rj v_r for the 4 anchors of a quad."""
+    at = 0
+    a = np.empty((QUAD, QUAD), dtype=rows.dtype)
+    for i in range(count[1]):
+        side = 0 if i < count[0] else 1
+        start, stop = runs[i]
+        for j in range(start, stop, CHUNK):
+            e = min(stop, j + CHUNK)
+            g = at + e - j
+            for k in range(0, VT.shape[0], QUAD):
+                for u in range(QUAD):
+                    for r in range(QUAD):
+                        a[u, r] = coefficients[r, side] * VT[k + u, positions[r]]
+                add_rank4(
+                    transposed[k, j:e],
+                    transposed[k + 1, j:e],
+                    transposed[k + 2, j:e],
+                    transposed[k + 3, j:e],
+                    rows[0, at:g],
+                    rows[1, at:g],
+                    rows[2, at:g],
+                    rows[3, at:g],
+                    a,
+                )
+            at = g
+
+
+@compiled
+def forward_lists(rows, indptr, indices, Z, alpha, weights, averages, sums):
+    """Soft averages of ``rows`` over their listed points, by direct differences.
+
+    weights (flat, in the order of the rows) becomes the unnormalized weights.
+    """
+    lanes = np.empty(LANES, dtype=weights.dtype)
+    at = 0
+    for i in range(rows.shape[0]):
+        a = Z[rows[i]]
+        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
+        d = weights[at : at + stop - start]
+        for e in range(start, stop):
+            b = Z[indices[e]]
+            total = 0.0
+            for k in range(a.shape[0]):
+                total += (a[k] - b[k]) ** 2
+            d[e - start] = total
+        # Few points, so that cancellation where α is tiny is avoided whenever it is allowed.
+        spread = abs(alpha) * (d.max() - d.min())
+        averages[i], sums[i] = soften(d, alpha, stop - start, spread <= 0.5, lanes)
+        at += stop - start
+
+
+@compiled
+def backward_lists(rows, indptr, indices, coefficients, weights, V, symmetric, out):
+    """Add the rows' listed part of the (half) Laplacian, applied to V, to out."""
+    at = 0
+    for i in range(rows.shape[0]):
+        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
+        c = coefficients[i]
+        if c != 0:
+            a = rows[i]
+            for e in range(start, stop):
+                b = indices[e]
+                w = c * weights[at + e - start]
+                for k in range(V.shape[1]):
+                    gap = w * (V[a, k] - V[b, k])
+                    if symmetric:
+                        out[a, k] += gap
+                        out[b, k] -= gap
+                    else:
+                        out[a, k] += 0.5 * gap - 0.5 * w * V[b, k]
+                        out[b, k] += 0.5 * w * V[b, k]
+        at += stop - start

@@ -1,0 +1,234 @@
+"""Every kernel through the same properties; the oracle is a naive loop over pairs."""
+
+import numpy as np
+import pytest
+
+from vicinal.kernels import Comparisons, ReferenceKernel, make_kernel
+from vicinal.kernels.cpu import CpuKernel
+from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.soft_average import soft_average, soft_weights
+
+KERNELS = {"numpy": ReferenceKernel, "numba": CpuKernel}
+ALPHAS = [1.0, 0.3, 7.0, -0.6, 0.0, 1e-9, -1e-7, np.inf, -np.inf]
+
+
+def sorted_points(sizes, m, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    Z = scale * rng.standard_normal((offsets[-1], m))
+    return Z - Z.mean(axis=0), offsets
+
+
+def naive_sets(comparisons: Comparisons, i):
+    """S_i and D_i by definition."""
+    n = comparisons.offsets[-1]
+    classes = comparisons.class_of_row
+    groups = np.arange(n) if comparisons.groups is None else comparisons.groups
+    foreign = [j for j in range(n) if groups[j] != groups[i]]
+    sides = []
+    for lists, same in ((comparisons.similar, True), (comparisons.dissimilar, False)):
+        if lists is None:
+            sides.append([j for j in foreign if (classes[j] == classes[i]) == same])
+        else:
+            sides.append(list(lists.indices[lists.indptr[i] : lists.indptr[i + 1]]))
+    return sides
+
+
+def naive_sweep(comparisons, Z, V, respond, alpha, beta, symmetric, rows):
+    """The definition: one W, one Laplacian, loops."""
+    n = len(Z)
+    W = np.zeros((n, n))
+    for i in rows:
+        S, D = naive_sets(comparisons, i)
+        d_s = np.array([np.sum((Z[i] - Z[j]) ** 2) for j in S])
+        d_d = np.array([np.sum((Z[i] - Z[j]) ** 2) for j in D])
+        s, t = soft_average(d_s, alpha), soft_average(d_d, beta)
+        ds, dt = respond(np.array([i]), np.array([s]), np.array([t]))
+        W[i, S] += ds[0] * soft_weights(d_s, alpha)
+        W[i, D] += dt[0] * soft_weights(d_d, beta)
+    delta = np.diag(W.sum(axis=1) + W.sum(axis=0))
+    return (delta - W - W.T) @ V if symmetric else (0.5 * delta - W) @ V
+
+
+class Recorder:
+    """Answers with fixed coefficients, some of them zero, and remembers the soft averages."""
+
+    def __init__(self, n, seed=1):
+        rng = np.random.default_rng(seed)
+        self.ds = rng.standard_normal(n) * (rng.random(n) < 0.6)
+        self.dt = rng.standard_normal(n) * (self.ds != 0)
+        self.s, self.t, self.visits = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, int)
+
+    def __call__(self, rows, s, t):
+        self.s[rows], self.t[rows] = s, t
+        self.visits[rows] += 1
+        return self.ds[rows], self.dt[rows]
+
+
+CASES = {
+    "complete": {},
+    "groups": {"groups": True},
+    "similar lists": {"similar": 3},
+    "dissimilar lists": {"dissimilar": 4},
+    "both lists, groups": {"similar": 3, "dissimilar": 4, "groups": True},
+}
+
+
+def comparisons_for(case, Z, offsets):
+    options = dict(CASES[case])
+    if options.pop("groups", False):
+        options["groups"] = np.random.default_rng(5).integers(0, len(Z) // 2, len(Z))
+    return compare(Z, offsets, **options)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_equals_the_naive_loops(kernel, case, alpha, symmetric):
+    Z, offsets = sorted_points([13, 1, 6, 10], m=3)
+    V = np.random.default_rng(2).standard_normal((len(Z), 5))
+    comparisons = comparisons_for(case, Z, offsets)
+    mine, naive = Recorder(len(Z)), Recorder(len(Z))
+    got = KERNELS[kernel](comparisons).sweep(Z, V, mine, alpha=alpha, symmetric=symmetric)
+    expected = naive_sweep(comparisons, Z, V, naive, alpha, 1.0, symmetric, comparisons.anchors)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(mine.s, naive.s, rtol=1e-9)
+    np.testing.assert_allclose(mine.t, naive.t, rtol=1e-9)
+    assert set(mine.visits[comparisons.anchors]) == {1}
+
+
+@pytest.mark.parametrize("beta", [0.5, 3.0, np.inf, -1.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_exponent_of_the_dissimilar_side(kernel, beta):
+    Z, offsets = sorted_points([9, 8], m=2)
+    comparisons = compare(Z, offsets)
+    mine, naive = Recorder(len(Z)), Recorder(len(Z))
+    got = KERNELS[kernel](comparisons).sweep(Z, Z, mine, alpha=2.0, beta=beta)
+    expected = naive_sweep(comparisons, Z, Z, naive, 2.0, beta, False, comparisons.anchors)
+    np.testing.assert_allclose(got, expected, atol=1e-10)
+
+
+def both(comparisons, Z, V, **options):
+    """Reference and compiled kernel on the same input."""
+    out = []
+    for kernel in (ReferenceKernel(comparisons), CpuKernel(comparisons, n_threads=2)):
+        recorder = Recorder(len(Z))
+        out.append((kernel.sweep(Z, V, recorder, **options), recorder.s, recorder.t))
+    return out
+
+
+def assert_same(reference, compiled, tolerance):
+    for expected, got in zip(reference, compiled, strict=True):
+        scale = np.nanmax(np.abs(expected))
+        np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("m", [1, 4, 7, 33])
+@pytest.mark.parametrize("sizes", [[2, 1], [700, 431, 30], [5] * 60])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_odd_shapes(sizes, m, symmetric):
+    Z, offsets = sorted_points(sizes, m)
+    comparisons = compare(Z, offsets)
+    V = np.random.default_rng(2).standard_normal((len(Z), 3))
+    assert_same(*both(comparisons, Z, V, alpha=1.7, symmetric=symmetric), 1e-11)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 10.0, 300.0, 1e5])
+@pytest.mark.parametrize("alpha", [1.0, 2.0**-10, 2.0**10, -0.5, np.inf])
+@pytest.mark.parametrize("similar", ["all", 5])
+def test_scales_and_skipped_tiles(scale, alpha, similar):
+    """From points that all coincide to points out of each other's reach, skipped or not."""
+    Z, offsets = sorted_points([900, 850, 60], m=3, scale=scale)
+    comparisons = compare(Z, offsets, similar=similar)
+    tolerance = 1e-9 if scale < 1e5 else 1e-5  # squared distances of 1e10 lose digits in exponents
+    assert_same(*both(comparisons, Z, Z, alpha=alpha), tolerance)
+
+
+def test_tiles_are_really_skipped():
+    """Otherwise the test above would prove nothing."""
+    from vicinal.kernels.cpu import _Sweep
+
+    Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
+    comparisons = compare(Z, offsets)
+    sweep = _Sweep(comparisons, Z, Z, 1.0, 1.0, False, comparisons.anchors)
+    assert sweep._prune
+    ((quads, labels, _), *_) = sweep.blocks()
+    n_tiles = sweep._pruning[1].low.shape[1]
+    E = np.empty((4 * len(quads), len(Z)))
+    runs = np.empty((len(quads), n_tiles + 3, 2), dtype=np.int64)
+    counts = np.zeros((len(quads), 2), dtype=np.int64)
+    outputs = np.zeros((len(quads), 4, 2)), np.ones((len(quads), 4, 2))
+    from vicinal.kernels.cpu_rows import forward
+
+    forward(quads, labels, sweep._points, sweep._sides, sweep._pruning, (E, runs, counts, *outputs))
+    seen = sum(np.diff(runs[q, : counts[q, 1]]).sum() for q in range(len(quads)))
+    assert seen < 0.5 * len(quads) * len(Z)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("alpha", [1.0, 3.0, -0.6, 0.0, np.inf])
+def test_float32_is_kept_and_accurate(case, alpha):
+    Z, offsets = sorted_points([80, 33, 71], m=6)
+    comparisons = comparisons_for(case, Z, offsets)
+    Zf = Z.astype(np.float32)
+    reference, compiled = (
+        kernel(comparisons).sweep(z, z, Recorder(len(Z)), alpha=alpha)
+        for kernel, z in ((ReferenceKernel, Zf.astype(np.float64)), (CpuKernel, Zf))
+    )
+    assert compiled.dtype == np.float32
+    np.testing.assert_allclose(compiled, reference, rtol=0, atol=3e-5 * np.abs(reference).max())
+
+
+def test_some_rows_only():
+    Z, offsets = sorted_points([30, 25], m=3)
+    comparisons = compare(Z, offsets)
+    rows = np.array([40, 3, 7, 54, 12])
+    naive = Recorder(len(Z))
+    expected = naive_sweep(comparisons, Z, Z, naive, 1.0, 1.0, False, rows)
+    for kernel in KERNELS.values():
+        mine = Recorder(len(Z))
+        got = kernel(comparisons).sweep(Z, Z, mine, alpha=1.0, rows=rows)
+        np.testing.assert_allclose(got, expected, atol=1e-11)
+        assert np.flatnonzero(mine.visits).tolist() == sorted(rows)
+
+
+def test_result_does_not_depend_on_threads_beyond_rounding_and_repeats_exactly():
+    Z, offsets = sorted_points([600, 900], m=5)
+    comparisons = compare(Z, offsets)
+
+    def run(threads):
+        kernel = CpuKernel(comparisons, n_threads=threads)
+        return kernel.sweep(Z, Z, Recorder(len(Z)), alpha=1.0)
+
+    np.testing.assert_array_equal(run(2), run(2))
+    np.testing.assert_allclose(run(1), run(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("alpha", [1.0, -1.0, 0.0, np.inf, -np.inf])
+def test_coinciding_points(kernel, alpha):
+    """All points equal: every average is 0, every set's weights are uniform, nothing is NaN."""
+    offsets = np.array([0, 4, 9])
+    Z = np.zeros((9, 2))
+    comparisons = compare(Z, offsets)
+    V = np.random.default_rng(0).standard_normal((9, 3))
+    mine, naive = Recorder(9), Recorder(9)
+    got = KERNELS[kernel](comparisons).sweep(Z, V, mine, alpha=alpha)
+    expected = naive_sweep(comparisons, Z, V, naive, alpha, 1.0, False, np.arange(9))
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+    np.testing.assert_array_equal(mine.s, np.zeros(9))
+
+
+def test_outliers_far_beyond_the_range_of_the_exponential():
+    """A row whose nearest neighbor is at d = 1e8: e^{−d} is 0, its soft averages are not."""
+    Z, offsets = sorted_points([20, 20], m=2)
+    Z[5] += 1e4
+    Z -= Z.mean(axis=0)
+    assert_same(*both(compare(Z, offsets), Z, Z, alpha=1.0), 1e-6)
+
+
+def test_unknown_backend():
+    Z, offsets = sorted_points([3, 3], m=2)
+    with pytest.raises(ValueError, match="numba, numpy"):
+        make_kernel(compare(Z, offsets), "fortran")
