@@ -1,0 +1,1 @@
+"""What a metric is for: nearest-neighbor classifiers."""
