@@ -151,9 +151,9 @@ def test_tiles_are_really_skipped():
 
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
     comparisons = compare(Z, offsets)
-    sweep = _Sweep(comparisons, Z, Z, 1.0, 1.0, False, comparisons.anchors)
-    assert sweep._prune
-    ((quads, labels, _), *_) = sweep.blocks()
+    sweep = _Sweep(comparisons, Z, Z, 1.0, 1.0, False)
+    assert sweep.reordered
+    ((quads, labels, _), *_) = sweep.blocks(sweep.quads_of(comparisons.anchors))
     n_tiles = sweep._pruning[1].low.shape[1]
     E = np.empty((4 * len(quads), len(Z)))
     runs = np.empty((len(quads), n_tiles + 3, 2), dtype=np.int64)
@@ -161,7 +161,8 @@ def test_tiles_are_really_skipped():
     outputs = np.zeros((len(quads), 4, 2)), np.ones((len(quads), 4, 2))
     from vicinal.kernels.cpu_rows import forward
 
-    forward(quads, labels, sweep._points, sweep._sides, sweep._pruning, (E, runs, counts, *outputs))
+    memory = (E, runs, counts, *outputs)
+    forward(quads, labels, sweep._points, sweep._sides, sweep._modes, sweep._pruning, memory)
     seen = sum(np.diff(runs[q, : counts[q, 1]]).sum() for q in range(len(quads)))
     assert seen < 0.5 * len(quads) * len(Z)
 

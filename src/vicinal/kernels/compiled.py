@@ -85,7 +85,7 @@ _LOG2E = math.log2(math.e)
 _SHIFT = 1.5 * 2.0**52
 _LN2_HIGH, _LN2_LOW = 6.93145751953125e-1, 1.42860682030941723212e-6
 _UNDERFLOW = -708.0
-_P = _exponential_polynomial(10, float)
+_P = _exponential_polynomial(9, float)
 
 _LOG2E_32 = np.float32(_LOG2E)
 _SHIFT_32 = np.float32(1.5 * 2.0**23)
@@ -104,7 +104,7 @@ def _exp_float64(x):
     r4 = r2 * r2
     low = (_P[0] + _P[1] * r) + (_P[2] + _P[3] * r) * r2
     middle = (_P[4] + _P[5] * r) + (_P[6] + _P[7] * r) * r2
-    high = (_P[8] + _P[9] * r) + _P[10] * r2
+    high = _P[8] + _P[9] * r
     p = low + (middle + high * r4) * r4
     scaled = _as_float(_as_bits(p) + (_as_bits(t) << 52))
     return scaled if x > _UNDERFLOW else 0.0
@@ -124,7 +124,7 @@ def _exp_float32(x):
 
 
 def fast_exp(x):
-    """Vectorizable eˣ for x ≤ 700 (float32: 88): relative error below 1e-14 (1e-6).
+    """Vectorizable eˣ for x ≤ 700 (float32: 88): relative error below 1e-13 (1e-6).
 
     Exactly 0 below −708 (−87), where eˣ leaves the normal numbers; 0 at −inf.
     """

@@ -7,9 +7,9 @@ cache, and lets every thread take its share of the blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numba
 import numpy as np
@@ -22,7 +22,15 @@ from vicinal.kernels.cpu_pruning import (
     make_tiles,
     negligible_gap,
 )
-from vicinal.kernels.cpu_rows import backward, backward_lists, forward, forward_lists
+from vicinal.kernels.cpu_rows import (
+    DIRECT,
+    GENTLE,
+    SHIFTED,
+    backward,
+    backward_lists,
+    forward,
+    forward_lists,
+)
 from vicinal.kernels.cpu_tiles import QUAD
 
 BLOCK_ELEMENTS = 2**19
@@ -31,12 +39,18 @@ SERIAL_ELEMENTS = 2**18
 """Evaluations of fewer weights than this are not worth waking threads."""
 
 
+Quads: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
+"""Quads (q, 4) of positions, their classes (q,), and how many of the 4 are real (q,)."""
+
+
 class CpuKernel:
     """See :class:`vicinal.kernels.contract.Kernel`."""
 
     def __init__(self, comparisons: Comparisons, n_threads: int | None = None) -> None:
         self._comparisons = comparisons
         self._n_threads = n_threads
+        offsets = np.asarray(comparisons.offsets)
+        self._all_quads = _cut_into_quads(np.sort(comparisons.anchors), offsets)
 
     def sweep(
         self,
@@ -50,10 +64,14 @@ class CpuKernel:
         rows: IndexArray | None = None,
     ) -> FloatArray:
         """See :meth:`vicinal.kernels.contract.Kernel.sweep`."""
-        rows = self._comparisons.anchors if rows is None else rows
-        sweep = _Sweep(self._comparisons, Z, V, float(alpha), float(beta), symmetric, rows)
-        blocks = list(sweep.blocks())
-        n_threads = min(self._threads_for(len(rows) * len(Z)), max(len(blocks), 1))
+        sweep = _Sweep(self._comparisons, Z, V, float(alpha), float(beta), symmetric)
+        if rows is None and not sweep.reordered:
+            blocks = sweep.blocks(self._all_quads)
+        else:
+            rows = self._comparisons.anchors if rows is None else rows
+            blocks = sweep.blocks(sweep.quads_of(rows))
+        elements = QUAD * sum(len(quads) for quads, _, _ in blocks) * len(Z)
+        n_threads = min(self._threads_for(elements), max(len(blocks), 1))
         # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
         shares = [blocks[i::n_threads] for i in range(n_threads)]
         if n_threads == 1:
@@ -90,11 +108,9 @@ class _Sweep:
         alpha: float,
         beta: float,
         symmetric: bool,
-        rows: IndexArray,
     ) -> None:
         self._comparisons, self._Z, self._V = comparisons, np.ascontiguousarray(Z), V
         self._alpha, self._beta, self._symmetric = alpha, beta, symmetric
-        self._rows = rows
         self._use_similar = comparisons.similar is None
         self._use_dissimilar = comparisons.dissimilar is None
         self._lay_out()
@@ -127,7 +143,8 @@ class _Sweep:
         groups = np.empty(0, dtype=np.int64) if groups is None else groups[permuted]
         self._points = (ZT, norms[permuted], offsets, np.ascontiguousarray(groups, dtype=np.int64))
         self._pruning = (prune, tiles, gaps)
-        self._sides = self._sides_in(permuted, norms)
+        self._sides = self._sides_in(permuted)
+        self._modes = (self._mode(self._alpha, norms), self._mode(self._beta, norms))
 
     def _gaps(self) -> tuple[float, float]:
         """Per side, the distance beyond the nearest point at which points are negligible."""
@@ -140,33 +157,45 @@ class _Sweep:
 
         return of(self._use_similar, self._alpha), of(self._use_dissimilar, self._beta)
 
-    def _sides_in(self, permuted: slice | IndexArray, norms: FloatArray) -> tuple:
-        # No squared distance exceeds 4 max‖z‖², the points being centered.
-        farthest = 4.0 * float(norms.max(initial=0.0))
-        gentle = [abs(a) * farthest <= 0.5 for a in (self._alpha, self._beta)]
+    def _sides_in(self, permuted: slice | IndexArray) -> tuple:
         sizes = (self._comparisons.n_similar, self._comparisons.n_dissimilar)
         return (
             self._alpha,
             self._beta,
             self._use_similar,
             self._use_dissimilar,
-            *gentle,
             *(np.ascontiguousarray(size[permuted], dtype=np.int64) for size in sizes),
         )
 
+    def _mode(self, exponent: float, norms: FloatArray) -> int:
+        """How the exponents −α d of this side are best kept in range."""
+        # No squared distance exceeds 4 max‖z‖², the points being centered; 2 mean‖z‖² is typical.
+        farthest, typical = 4.0 * float(norms.max(initial=0.0)), 2.0 * float(norms.mean())
+        if abs(exponent) * farthest <= 0.5:
+            return GENTLE
+        reach = -0.4 * np.log(np.finfo(norms.dtype).tiny)
+        return DIRECT if 0 < exponent * typical < reach else SHIFTED
+
     # -- work --------------------------------------------------------------------------------
 
-    def blocks(self) -> Iterator[tuple[IndexArray, IndexArray, IndexArray]]:
-        """Blocks of (quads (q, 4) of positions, their classes (q,), how many are real (q,))."""
-        positions = np.sort(self._position[self._rows])
-        offsets = self._points[2]
-        quads, labels, real = _cut_into_quads(positions, offsets)
-        size = max(1, BLOCK_ELEMENTS // (QUAD * len(self._Z)))
-        for start in range(0, len(quads), size):
-            stop = start + size
-            yield quads[start:stop], labels[start:stop], real[start:stop]
+    @property
+    def reordered(self) -> bool:
+        """Whether positions differ from rows."""
+        return self._prune
 
-    def run(self, blocks: list, respond: Respond) -> _Part:
+    def quads_of(self, rows: IndexArray) -> Quads:
+        """The rows cut into quads of positions."""
+        return _cut_into_quads(np.sort(self._position[rows]), self._points[2])
+
+    def blocks(self, quads: Quads) -> list[Quads]:
+        """Quads in blocks whose weights fit a cache."""
+        size = max(1, BLOCK_ELEMENTS // (QUAD * len(self._Z)))
+        return [
+            (quads[0][i : i + size], quads[1][i : i + size], quads[2][i : i + size])
+            for i in range(0, len(quads[0]), size)
+        ]
+
+    def run(self, blocks: list[Quads], respond: Respond) -> _Part:
         """Forward, respond, backward for every block of one thread's share."""
         part = self._empty_part()
         if not blocks:
@@ -182,7 +211,7 @@ class _Sweep:
             averages = np.zeros((len(quads), QUAD, 2))
             sums = np.ones((len(quads), QUAD, 2))
             memory = (E, runs, counts, averages, sums)
-            forward(quads, labels, self._points, self._sides, self._pruning, memory)
+            forward(quads, labels, self._points, self._sides, self._modes, self._pruning, memory)
             taken = np.arange(QUAD) < real[:, None]  # (q, 4) padding out
             rows = self._order[quads[taken]]
             s, t = averages[taken].T
@@ -308,9 +337,7 @@ def _no_tiles(dtype: np.dtype) -> Tiles:
     return Tiles(np.zeros(1, np.int64), np.zeros(1, np.int64), nothing, nothing)
 
 
-def _cut_into_quads(
-    positions: IndexArray, offsets: IndexArray
-) -> tuple[IndexArray, IndexArray, IndexArray]:
+def _cut_into_quads(positions: IndexArray, offsets: IndexArray) -> Quads:
     """Quads of one class each from sorted positions; the last of a class repeats its last row."""
     cuts = np.searchsorted(positions, offsets)  # (c + 1,)
     sizes = np.diff(cuts)

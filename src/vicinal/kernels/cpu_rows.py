@@ -12,9 +12,11 @@ from vicinal.kernels.compiled import compiled
 from vicinal.kernels.cpu_pruning import quad_runs
 from vicinal.kernels.cpu_tiles import (
     CHUNK,
+    HAS_32_REGISTERS,
     LANES,
     QUAD,
     add_pair,
+    add_quad,
     add_rank4,
     exponentiate,
     exponentiate_gently,
@@ -22,25 +24,31 @@ from vicinal.kernels.cpu_tiles import (
     mark_extreme,
     pair_products,
     quad_distances,
+    quad_products,
     smallest,
     weigh_uniformly,
 )
 
+SHIFTED, GENTLE, DIRECT = 0, 1, 2
+"""How exponents are kept in range: less the extreme one; none beyond ½; as they are."""
+
 
 @compiled
-def soften(d, alpha, count, gentle, lanes):
-    """Soft average of a row of distances; the row becomes its unnormalized weights.
+def soften(d, alpha, count, mode, norm, lanes):
+    """Soft average of a row of distances (less ``norm``); the row becomes unnormalized weights.
 
     Excluded points are +inf (−inf where α < 0). ``count`` is the size of the set; points that
     were skipped as negligible count but do not appear. Returns the average and the weights' sum.
     """
     if alpha == 0:
         return weigh_uniformly(d) / count, np.float64(count)
-    extreme = smallest(d, lanes) if alpha > 0 else largest(d, lanes)
+    extreme = -norm
+    if mode != DIRECT:
+        extreme = smallest(d, lanes) if alpha > 0 else largest(d, lanes)
     if np.isinf(alpha):
         ties = mark_extreme(d, extreme)
         return np.float64(extreme), np.float64(ties)
-    if gentle:
+    if mode == GENTLE:
         growth = exponentiate_gently(d, alpha, extreme)
         return extreme - np.log1p(growth / count) / alpha, growth + count
     total = exponentiate(d, d.dtype.type(alpha), extreme, lanes)
@@ -81,15 +89,56 @@ def _whole_runs(first, last, n, use_similar, use_dissimilar, runs):
 
 
 @compiled
-def forward(quads, labels, points, sides, pruning, block):
+def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, sums, lanes):
+    """Soft averages of 4 anchors from their distances; whether all of them are trustworthy.
+
+    Exponentials taken as they are may all underflow: a sum that is almost nothing says so.
+    """
+    norms, groups = points[1], points[3]
+    alpha, beta, use_similar, use_dissimilar, n_similar, n_dissimilar = sides
+    similar, count = counts
+    split = 0
+    for i in range(similar):
+        split += runs[i, 1] - runs[i, 0]
+    width = split
+    for i in range(similar, count):
+        width += runs[i, 1] - runs[i, 0]
+    floor = np.sqrt(np.finfo(rows.dtype).tiny)
+    sound = True
+    for r in range(QUAD):
+        p = positions[r]
+        _exclude(rows[r], p, groups, runs, count, similar, alpha, beta)
+        if use_similar:
+            b, sums[r, 0] = soften(rows[r, :split], alpha, n_similar[p], modes[0], norms[p], lanes)
+            averages[r, 0] = b + norms[p]
+            sound &= modes[0] != DIRECT or sums[r, 0] > floor
+        if use_dissimilar:
+            b, sums[r, 1] = soften(
+                rows[r, split:width], beta, n_dissimilar[p], modes[1], norms[p], lanes
+            )
+            averages[r, 1] = b + norms[p]
+            sound &= modes[1] != DIRECT or sums[r, 1] > floor
+    return sound
+
+
+@compiled
+def _measure_quad(B, ZT, norms, runs, count, rows):
+    """The distances of 4 anchors to the points of all runs, one run after the other."""
+    at = 0
+    for i in range(count):
+        quad_distances(B, ZT, norms, runs[i, 0], runs[i, 1], rows, at)
+        at += runs[i, 1] - runs[i, 0]
+
+
+@compiled
+def forward(quads, labels, points, sides, modes, pruning, block):
     """Soft averages of the anchors in ``quads`` against the complete sides.
 
     points: (ZT, norms, offsets, groups). sides: (alpha, beta, use_similar, use_dissimilar,
-    gentle_similar, gentle_dissimilar, n_similar, n_dissimilar), the sizes by position.
+    n_similar, n_dissimilar), the sizes by position. modes: how exponents are kept in range.
     block: (E, runs, counts, averages, sums), the outputs.
     """
     ZT, norms, offsets, groups = points
-    alpha, beta, use_similar, use_dissimilar, gentle_s, gentle_t, n_similar, n_dissimilar = sides
     prune, tiles, gaps = pruning
     E, runs, counts, averages, sums = block
     lanes = np.empty(LANES, dtype=E.dtype)
@@ -103,36 +152,21 @@ def forward(quads, labels, points, sides, pruning, block):
                 A[r, k] = ZT[k, positions[r]]
                 B[r, k] = -2 * A[r, k]
         if prune:
-            similar, count = quad_runs(
-                A, positions, label, ZT, groups, tiles, gaps, bounds, runs[q]
-            )
+            counts[q] = quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs[q])
         else:
-            similar, count = _whole_runs(
-                offsets[label],
-                offsets[label + 1],
-                norms.shape[0],
-                use_similar,
-                use_dissimilar,
-                runs[q],
-            )
-        width, split = 0, 0
+            first, last = offsets[label], offsets[label + 1]
+            counts[q] = _whole_runs(first, last, norms.shape[0], sides[2], sides[3], runs[q])
         rows = E[QUAD * q : QUAD * (q + 1)]
-        for i in range(count):
-            start, stop = runs[q, i]
-            quad_distances(B, ZT, norms, start, stop, rows, width)
-            width += stop - start
-            if i < similar:
-                split = width
-        counts[q, 0], counts[q, 1] = similar, count
-        for r in range(QUAD):
-            p = positions[r]
-            _exclude(rows[r], p, groups, runs[q], count, similar, alpha, beta)
-            if use_similar:
-                b, total = soften(rows[r, :split], alpha, n_similar[p], gentle_s, lanes)
-                averages[q, r, 0], sums[q, r, 0] = b + norms[p], total
-            if use_dissimilar:
-                b, total = soften(rows[r, split:width], beta, n_dissimilar[p], gentle_t, lanes)
-                averages[q, r, 1], sums[q, r, 1] = b + norms[p], total
+        out = averages[q], sums[q]
+        _measure_quad(B, ZT, norms, runs[q], counts[q, 1], rows)
+        if not _soften_quad(
+            positions, rows, runs[q], counts[q], points, sides, modes, out[0], out[1], lanes
+        ):
+            _measure_quad(B, ZT, norms, runs[q], counts[q, 1], rows)
+            safe = (SHIFTED, SHIFTED)
+            _soften_quad(
+                positions, rows, runs[q], counts[q], points, sides, safe, out[0], out[1], lanes
+            )
 
 
 @compiled
@@ -153,6 +187,11 @@ def backward(quads, coefficients, VT, symmetric, block, product, columns, transp
         if n_active == 0:
             continue
         rows = E[QUAD * q : QUAD * (q + 1)]
+        if HAS_32_REGISTERS and n_active == QUAD:
+            _quad_backward(
+                rows, quads[q], coefficients[q], VT, runs[q], counts[q], product, columns
+            )
+            n_active = 0
         for i in range(0, n_active, 2):
             r1 = active[i]
             lone = i + 1 == n_active
@@ -172,6 +211,29 @@ def backward(quads, coefficients, VT, symmetric, block, product, columns, transp
             )
         if symmetric:
             _spread(rows, quads[q], coefficients[q], VT, runs[q], counts[q], transposed)
+
+
+@compiled
+def _quad_backward(rows, positions, coefficients, VT, runs, count, product, columns):
+    """Products and column sums of four active anchors."""
+    P = np.empty((QUAD, VT.shape[0]))
+    at = 0
+    for i in range(count[1]):
+        side = 0 if i < count[0] else 1
+        x = coefficients[:, side]
+        start, stop = runs[i]
+        P[:] = 0
+        for j in range(start, stop, CHUNK):
+            e = min(stop, j + CHUNK)
+            to = at + e - j
+            row = rows[0, at:to], rows[1, at:to], rows[2, at:to], rows[3, at:to]
+            quad_products(row[0], row[1], row[2], row[3], VT, j, P)
+            add_quad(columns[j:e], row[0], row[1], row[2], row[3], x)
+            at = to
+        for r in range(QUAD):
+            out = product[positions[r]]
+            for k in range(out.shape[0]):
+                out[k] += x[r] * P[r, k]
 
 
 @compiled
@@ -248,7 +310,8 @@ def forward_lists(rows, indptr, indices, Z, alpha, weights, averages, sums):
             d[e - start] = total
         # Few points, so that cancellation where α is tiny is avoided whenever it is allowed.
         spread = abs(alpha) * (d.max() - d.min())
-        averages[i], sums[i] = soften(d, alpha, stop - start, spread <= 0.5, lanes)
+        mode = GENTLE if spread <= 0.5 else SHIFTED
+        averages[i], sums[i] = soften(d, alpha, stop - start, mode, d.dtype.type(0), lanes)
         at += stop - start
 
 

@@ -7,10 +7,13 @@ Coordinates are padded with zeros to a multiple of 4, anchors come in quads of 4
 from __future__ import annotations
 
 import numpy as np
+from llvmlite.binding import get_host_cpu_features
 
 from vicinal.kernels.compiled import compiled, compiled_sum, fast_exp
 
 QUAD = 4
+HAS_32_REGISTERS = bool(get_host_cpu_features().get("avx512f"))
+"""Vector registers: with 32 of them (AVX-512) products are made 4 rows at a time, else 2."""
 CHUNK = 512
 """Points a chunk: its coordinates and its 4 rows of distances stay in the first caches."""
 LANES = 128
@@ -73,8 +76,25 @@ def _fold_smaller(lanes, chunk):
 
 
 @compiled
+def _smallest_of_few(d):
+    """Without slices, whose reference counts would cost more than the comparisons."""
+    whole = d.shape[0] - d.shape[0] % 4
+    a = b = c = e = d.dtype.type(np.inf)
+    for j in range(0, whole, 4):
+        a = d[j] if d[j] < a else a
+        b = d[j + 1] if d[j + 1] < b else b
+        c = d[j + 2] if d[j + 2] < c else c
+        e = d[j + 3] if d[j + 3] < e else e
+    for j in range(whole, d.shape[0]):
+        a = d[j] if d[j] < a else a
+    return min(min(a, b), min(c, e))
+
+
+@compiled
 def smallest(d, lanes):
     """The minimum of a row."""
+    if d.shape[0] < 4 * LANES:
+        return _smallest_of_few(d)
     lanes[:] = np.inf
     for j in range(0, d.shape[0], LANES):
         _fold_smaller(lanes, d[j : j + LANES])
@@ -176,6 +196,65 @@ def _pair_dot4(e, f, v0, v1, v2, v3):
         t2 += y * w2
         t3 += y * w3
     return s0, s1, s2, s3, t0, t1, t2, t3
+
+
+@compiled_sum
+def _quad_dot4(e, f, g, h, v0, v1, v2, v3):
+    zero = e.dtype.type(0)
+    s0, s1, s2, s3 = zero, zero, zero, zero
+    t0, t1, t2, t3 = zero, zero, zero, zero
+    p0, p1, p2, p3 = zero, zero, zero, zero
+    q0, q1, q2, q3 = zero, zero, zero, zero
+    for j in range(e.shape[0]):
+        w0, w1, w2, w3 = v0[j], v1[j], v2[j], v3[j]
+        x, y, u, v = e[j], f[j], g[j], h[j]
+        s0 += x * w0
+        s1 += x * w1
+        s2 += x * w2
+        s3 += x * w3
+        t0 += y * w0
+        t1 += y * w1
+        t2 += y * w2
+        t3 += y * w3
+        p0 += u * w0
+        p1 += u * w1
+        p2 += u * w2
+        p3 += u * w3
+        q0 += v * w0
+        q1 += v * w1
+        q2 += v * w2
+        q3 += v * w3
+    return s0, s1, s2, s3, t0, t1, t2, t3, p0, p1, p2, p3, q0, q1, q2, q3
+
+
+@compiled
+def quad_products(e, f, g, h, VT, start, P):
+    """P[r] += V[start:…]ᵀ (e, f, g, h)[r]: the fastest where 16 sums fit the registers."""
+    stop = start + e.shape[0]
+    for k in range(0, VT.shape[0], QUAD):
+        s = _quad_dot4(
+            e,
+            f,
+            g,
+            h,
+            VT[k, start:stop],
+            VT[k + 1, start:stop],
+            VT[k + 2, start:stop],
+            VT[k + 3, start:stop],
+        )
+        for i in range(QUAD):
+            P[0, k + i] += s[i]
+            P[1, k + i] += s[QUAD + i]
+            P[2, k + i] += s[2 * QUAD + i]
+            P[3, k + i] += s[3 * QUAD + i]
+
+
+@compiled
+def add_quad(sums, e, f, g, h, x):
+    """sums += Σ_r x_r·(e, f, g, h)[r]."""
+    a, b, c, d = x[0], x[1], x[2], x[3]
+    for j in range(sums.shape[0]):
+        sums[j] += a * e[j] + b * f[j] + c * g[j] + d * h[j]
 
 
 @compiled

@@ -18,7 +18,7 @@ def exp(x):
     return out
 
 
-@pytest.mark.parametrize(("dtype", "low", "tolerance"), [("f8", -708, 1e-14), ("f4", -87, 1e-6)])
+@pytest.mark.parametrize(("dtype", "low", "tolerance"), [("f8", -708, 1e-13), ("f4", -87, 1e-6)])
 def test_relative_error(dtype, low, tolerance):
     x = np.concatenate(
         [np.linspace(low + 1e-3, 80, 400_001), np.linspace(-1, 1, 10_001), [-0.0, 0.0]]
@@ -37,7 +37,7 @@ def test_at_the_joints_of_the_range_reduction():
     k = np.arange(-1000, 100)
     x = np.log(2.0) * (k + 0.5)
     x = np.concatenate([np.nextafter(x, -np.inf), x, np.nextafter(x, np.inf)])
-    np.testing.assert_allclose(exp(x), np.exp(x), rtol=1e-14)
+    np.testing.assert_allclose(exp(x), np.exp(x), rtol=1e-13)
 
 
 def test_it_cannot_be_called_uncompiled():

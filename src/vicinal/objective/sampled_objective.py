@@ -1,0 +1,104 @@
+"""Mini-batches against a sampled reference set: the objective for more rows than n² allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.kernels.contract import Comparisons, IndexLists, Kernel
+from vicinal.objective.neighbor_objective import NeighborObjective
+from vicinal.objective.neighbor_sets import Selection, compare
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+
+class SampledObjective:
+    """Estimates J from some anchors and, for each call, a fresh random set of reference rows.
+
+    Complete sides are replaced by what the sample holds of them; mean soft averages over a
+    sample estimate those over all rows, and the shift of plain ones keeps the true set sizes.
+    Listed sides stay whole. The draw follows ``rng``: the same calls in the same order give the
+    same estimates.
+    """
+
+    def __init__(
+        self,
+        objective: NeighborObjective,
+        make_kernel: Callable[[Comparisons], Kernel],
+        n_references: int,
+        rng: np.random.RandomState,
+    ) -> None:
+        self._objective = objective
+        self._make_kernel = make_kernel
+        self._n_references = n_references
+        self._rng = rng
+        self._classes = objective.comparisons.class_of_row
+
+    @property
+    def n_rows(self) -> int:
+        return self._objective.n_rows
+
+    def project(self, params: FloatArray) -> FloatArray:
+        """The nearest feasible parameters."""
+        return self._objective.project(params)
+
+    def value_and_gradient(
+        self, params: FloatArray, rows: IndexArray | None = None
+    ) -> tuple[float, FloatArray]:
+        """Estimates of J and its gradient; without ``rows``, from as many anchors as references."""
+        if rows is None:
+            size = min(self._n_references, self.n_rows)
+            rows = self._rng.choice(self.n_rows, size, replace=False)
+        full = self._objective
+        anchors = full.comparisons.anchors[rows]
+        sample = self._sample(anchors)
+        comparisons = self._restrict(sample, anchors)
+        usable = np.flatnonzero(np.isin(sample[comparisons.anchors], anchors))
+        small = replace(
+            full,
+            X=full.X[sample],
+            comparisons=comparisons,
+            kernel=self._make_kernel(comparisons),
+            weights=full.weights[sample] * (self.n_rows / len(comparisons.anchors)),
+            shift=full.shift[sample],
+        )
+        return small.value_and_gradient(params, usable)
+
+    def _sample(self, anchors: IndexArray) -> IndexArray:
+        """Sorted rows: the anchors, whom their lists name, and references in every class."""
+        comparisons = self._objective.comparisons
+        listed = (comparisons.similar, comparisons.dissimilar)
+        members = [anchors, *(lists.of(anchors) for lists in listed if lists is not None)]
+        share = self._n_references / len(self._classes)
+        for start, stop in pairwise(comparisons.offsets):
+            # Two of a class at least, so that a rare anchor still meets its own.
+            size = min(stop - start, max(2, round(share * (stop - start))))
+            members.append(start + self._rng.choice(stop - start, size, replace=False))
+        return np.unique(np.concatenate(members))
+
+    def _restrict(self, sample: IndexArray, anchors: IndexArray) -> Comparisons:
+        """The comparisons of the anchors among the sampled rows."""
+        full = self._objective.comparisons
+        offsets = np.searchsorted(self._classes[sample], np.arange(len(full.offsets)))
+
+        def restricted(lists: IndexLists | None) -> Selection:
+            if lists is None:
+                return "all"
+            counts = np.zeros(len(sample), dtype=np.intp)
+            counts[np.searchsorted(sample, anchors)] = lists.counts[anchors]
+            indptr = np.concatenate([[0], np.cumsum(counts)])
+            return IndexLists(indptr, np.searchsorted(sample, lists.of(np.sort(anchors))))
+
+        return compare(
+            self._objective.X[sample],
+            offsets,
+            similar=restricted(full.similar),
+            dissimilar=restricted(full.dissimilar),
+            groups=None if full.groups is None else full.groups[sample],
+        )
