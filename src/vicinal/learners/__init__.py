@@ -1,0 +1,1 @@
+"""Who uses the objective: every metric learner, a scikit-learn transformer each."""

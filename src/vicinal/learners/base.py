@@ -1,0 +1,112 @@
+"""What every metric learner is: a scikit-learn transformer x → L x, and a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from vicinal.learners.verification import PairVerifier
+
+FloatArray: TypeAlias = NDArray[np.floating]
+
+DTYPES = (np.float64, np.float32)
+"""What is kept as given; everything else becomes the first."""
+
+
+class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the metric learners: they differ in ``fit``, which sets ``components_`` (m, d).
+
+    The learned squared distance is d(x, x′) = ‖L (x − x′)‖² = (x − x′)ᵀ M (x − x′), with
+    L = ``components_`` and M = LᵀL.
+    """
+
+    components_: FloatArray
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Embed X so that Euclidean distances are the learned ones: Z = X Lᵀ.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=DTYPES, reset=False)
+        return np.asarray(X @ self.components_.T.astype(X.dtype, copy=False))
+
+    def get_mahalanobis_matrix(self) -> FloatArray:
+        """M = LᵀL, the (n_features, n_features) matrix of the squared distance."""
+        check_is_fitted(self)
+        return np.asarray(self.components_.T @ self.components_)
+
+    def get_metric(self) -> Callable[..., float]:
+        """The learned distance as a function of two vectors, for any code that takes a metric.
+
+        Returns
+        -------
+        metric : callable
+            ``metric(u, v, squared=False)`` returns the (squared) distance of two 1-D arrays.
+        """
+        check_is_fitted(self)
+        L = self.components_.copy()
+
+        def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
+            difference = L @ (np.asarray(u, dtype=L.dtype) - np.asarray(v, dtype=L.dtype))
+            distance = float(difference @ difference)
+            return distance if squared else float(np.sqrt(distance))
+
+        return metric
+
+    def pair_distance(self, pairs: ArrayLike) -> FloatArray:
+        """The learned distance within each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_pairs,)
+        """
+        check_is_fitted(self)
+        pairs = check_array(pairs, dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name="pairs")
+        d = self.components_.shape[1]
+        if pairs.ndim != 3 or pairs.shape[1:] != (2, d):
+            raise ValueError(
+                f"pairs must have shape (n_pairs, 2, {d}): two samples of {d} features each; "
+                f"got {pairs.shape}"
+            )
+        differences = pairs[:, 0] - pairs[:, 1]
+        return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
+
+    def pair_score(self, pairs: ArrayLike) -> FloatArray:
+        """How similar the samples of each pair are: the negative learned distance.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_pairs,)
+            Higher is more similar, as scikit-learn's ranking scores expect.
+        """
+        return -self.pair_distance(pairs)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,81 @@
+"""Which member of the framework a learner is: a small frozen value, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_scalar
+
+from vicinal.objective.losses import Loss, get_loss
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Which member of the framework is meant: section 4 of the paper's notes, as a value."""
+
+    alpha: float
+    gamma: float
+    loss: Loss
+    plain: bool
+    similar: Any
+    dissimilar: Any
+    regularization: float | str
+    refresh_every: int | None = None
+
+
+def check_configuration(
+    *,
+    alpha: float,
+    gamma: float,
+    loss: Any,
+    plain: bool,
+    similar: Any,
+    dissimilar: Any,
+    regularization: Any,
+    refresh_every: Any = None,
+) -> Configuration:
+    """A configuration from a user's parameters, each checked, "auto" resolved."""
+    for name, value in (("alpha", alpha), ("gamma", gamma)):
+        if not isinstance(value, Real) or np.isnan(value):
+            raise ValueError(f"{name}={value!r} must be a real number")
+    if not 0 < gamma < np.inf:
+        raise ValueError(f"gamma={gamma!r} must be positive and finite: it divides the margin")
+    if plain and alpha == 0:
+        raise ValueError(
+            "plain=True has no soft average at alpha=0; use another alpha, or the mean"
+        )
+    if regularization != "auto":
+        check_scalar(regularization, "regularization", Real, min_val=0)
+    if isinstance(similar, str) and similar == "auto":
+        similar = 10 if alpha < 0 else "all"
+    for name, value in (("similar", similar), ("dissimilar", dissimilar)):
+        check_choice(name, value, ("all",), or_array=True)
+        if isinstance(value, Integral):
+            check_scalar(value, name, Integral, min_val=1)
+    if refresh_every is not None:
+        check_scalar(refresh_every, "refresh_every", Integral, min_val=1)
+    return Configuration(
+        alpha=float(alpha),
+        gamma=float(gamma),
+        loss=get_loss(loss),
+        plain=bool(plain),
+        similar=similar,
+        dissimilar=dissimilar,
+        regularization=regularization,
+        refresh_every=refresh_every,
+    )
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...], or_array: bool = False) -> None:
+    """Raise a ValueError that lists the choices unless ``value`` is one of them."""
+    if isinstance(value, str):
+        if value in choices:
+            return
+    elif or_array and value is not None:
+        return
+    allowed = ", ".join(repr(choice) for choice in choices)
+    also = ", or an array" if or_array else ""
+    raise ValueError(f"{name}={value!r} is not possible; use one of {allowed}{also}")

@@ -1,0 +1,115 @@
+"""Validated training data in the form that the objective wants: sorted, centered, scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class LabeledData:
+    """n samples, rows sorted by class.
+
+    The samples are centered and divided by one number, which changes no neighbor and lets
+    solvers work at the scale of 1 whatever the units of the features are.
+    """
+
+    X: FloatArray
+    """(n, d) in [−1, 1]; row r is row ``order[r]`` of the data as given."""
+    scale: float
+    """Original units per unit of ``X``: L in original units is L / scale."""
+    order: IndexArray
+    codes: IndexArray
+    """(n,) class codes of the data as given."""
+    classes: NDArray[Any]
+    offsets: IndexArray
+    """(c + 1,) class j is the slice ``offsets[j]:offsets[j + 1]`` of the rows."""
+    weights: FloatArray
+    """(n,) what each row counts as an anchor."""
+    groups: IndexArray | None
+
+
+def sort_by_class(
+    X: FloatArray,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    class_weight: Any = None,
+    groups: ArrayLike | None = None,
+) -> LabeledData:
+    """Encode the classes, sort the rows by class, center and scale the features."""
+    classes, codes = encode_labels(y)
+    order = np.argsort(codes, kind="stable")
+    centered, scale = _center_and_scale(X[order])
+    weights = _weights(X, y, sample_weight, class_weight)
+    return LabeledData(
+        X=centered,
+        scale=scale,
+        order=order,
+        codes=codes,
+        classes=classes,
+        offsets=np.searchsorted(codes[order], np.arange(len(classes) + 1)),
+        weights=weights[order],
+        groups=None if groups is None else _encode_groups(groups, X)[order],
+    )
+
+
+def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
+    """Class labels and the code of every sample; at least two classes."""
+    check_classification_targets(y)
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"The target has {len(classes)} class ({classes.tolist()[0]!r}); a metric is learned between "
+            "at least two classes. Check the labels, or how the data was split."
+        )
+    return classes, codes
+
+
+def _center_and_scale(X: FloatArray) -> tuple[FloatArray, float]:
+    """Subtract the mean, divide by the largest absolute value: safe for every finite input."""
+    largest = float(np.abs(X).max())
+    scaled = X / X.dtype.type(largest) if largest > 0 else X.copy()  # before the mean can overflow
+    scaled -= scaled.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    spread = float(np.abs(scaled).max())
+    if spread == 0:
+        return scaled, 1.0
+    scaled /= X.dtype.type(spread)
+    return scaled, largest * spread
+
+
+def _weights(
+    X: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any
+) -> FloatArray:
+    """(n,) sample weight × class weight."""
+    weights = np.ones(len(X))
+    if sample_weight is not None:
+        weights = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        ).copy()
+        if weights.shape != (len(X),):
+            raise ValueError(
+                f"sample_weight must have one entry a sample ({len(X)}), got shape {weights.shape}"
+            )
+        if np.any(weights < 0) or not np.any(weights > 0):
+            raise ValueError("sample_weight must not be negative, nor zero for every sample")
+    if class_weight is not None:
+        weights = weights * compute_sample_weight(class_weight, y)
+    return np.asarray(weights)
+
+
+def _encode_groups(groups: ArrayLike, X: FloatArray) -> IndexArray:
+    groups = np.asarray(groups)
+    if groups.ndim != 1:
+        raise ValueError(f"groups must be one label a sample, got shape {groups.shape}")
+    check_consistent_length(X, groups)
+    return np.unique(groups, return_inverse=True)[1].astype(np.intp)

@@ -1,0 +1,157 @@
+"""The learners that are configurations of the neighbor objective share this ``fit``."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import validate_data
+
+from vicinal.exceptions import ConvergenceWarning, SaturatedStartWarning
+from vicinal.kernels import BACKENDS
+from vicinal.learners.base import DTYPES, MetricLearner
+from vicinal.learners.configuration import Configuration, check_choice
+from vicinal.learners.labeled_data import sort_by_class
+from vicinal.learners.neighbor_fit import NeighborFit
+from vicinal.learners.start import INITS
+from vicinal.learners.threads import single_threaded_blas
+from vicinal.solvers import SOLVERS, Solution
+
+
+class NeighborLearner(MetricLearner):
+    """A metric learner that minimizes the neighbor objective; subclasses say which one."""
+
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        init: Any = "auto",
+        perplexity: float = 20.0,
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        backend: str = "auto",
+        class_weight: Any = None,
+        batch_size: int = 256,
+        n_references: int | str = "auto",
+        warm_start: bool = False,
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.perplexity = perplexity
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.backend = backend
+        self.class_weight = class_weight
+        self.batch_size = batch_size
+        self.n_references = n_references
+        self.warm_start = warm_start
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _configuration(self) -> Configuration:
+        raise NotImplementedError
+
+    # ``sample_weight`` and ``groups`` are named in the metadata request above rather than in the
+    # signature: scikit-learn's check_estimator takes a ``sample_weight`` in the signature as the
+    # promise that a weight of 2 equals repeating the row. No neighbor objective can keep it: a
+    # repeated row is its own nearest neighbor, a weighted one is not.
+    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: Any) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of any type that scikit-learn takes.
+        sample_weight : array-like of shape (n_samples,), optional
+            What each sample counts in the objective. It weighs the sample's own loss; as a
+            neighbor of others every sample counts alike.
+        groups : array-like of shape (n_samples,), optional
+            Samples of one group are never each other's neighbors: give the subject where several
+            rows come from one, so that the metric does not learn to recognize it.
+
+        Returns
+        -------
+        self
+        """
+        sample_weight, groups = self._take_metadata(metadata)
+        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        self._check_parameters(X.shape[1])
+        data = sort_by_class(
+            X, y, sample_weight=sample_weight, class_weight=self.class_weight, groups=groups
+        )
+        fit = NeighborFit(self, self._configuration(), data)
+        with single_threaded_blas():
+            solution = fit.run()
+        self.classes_ = data.classes
+        self.components_ = fit.to_components(solution.params)
+        self.solver_ = fit.solver
+        self.n_excluded_ = fit.n_excluded
+        self._store_evidence(solution)
+        return self
+
+    def _take_metadata(self, metadata: dict[str, Any]) -> tuple[Any, Any]:
+        unknown = set(metadata) - {"sample_weight", "groups"}
+        if unknown:
+            raise TypeError(
+                f"{type(self).__name__}.fit() got unexpected keyword arguments {sorted(unknown)}; "
+                "it takes sample_weight and groups"
+            )
+        return metadata.get("sample_weight"), metadata.get("groups")
+
+    def _store_evidence(self, solution: Solution) -> None:
+        """Keep what the solver reached and how; warn where it did not converge."""
+        self.objective_ = solution.value
+        self.history_ = solution.history
+        self.n_iter_ = solution.n_iter
+        self.stop_reason_ = solution.stop_reason
+        self.converged_ = solution.converged
+        name = type(self).__name__
+        if solution.stop_reason == "interrupted":
+            raise KeyboardInterrupt(f"{name} was interrupted; what it had learned is kept")
+        if solution.stop_reason == "max_iter":
+            warnings.warn(
+                f"{name} stopped after max_iter={self.max_iter} iterations before it converged "
+                f"to tol={self.tol}; raise either, or standardize the features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if solution.stop_reason == "gradient" and solution.n_iter == 0 and solution.value != 0:
+            warnings.warn(
+                f"The objective of {name} is flat at the start, nothing was learned: the scale of "
+                "the start is far from the data's. Use init='auto', or standardize the features.",
+                SaturatedStartWarning,
+                stacklevel=3,
+            )
+
+    def _check_parameters(self, d: int) -> None:
+        """Every parameter that can be wrong by itself, before any work is done."""
+        if self.n_components is not None:
+            check_scalar(self.n_components, "n_components", Integral, min_val=1)
+            if self.n_components > d:
+                raise ValueError(
+                    f"n_components={self.n_components} exceeds the {d} features of X; use at "
+                    f"most {d}, or None for all"
+                )
+        check_choice("init", self.init, INITS, or_array=True)
+        check_choice("solver", self.solver, ("auto", *SOLVERS))
+        check_choice("backend", self.backend, BACKENDS)
+        check_scalar(self.perplexity, "perplexity", Real, min_val=1, include_boundaries="neither")
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        check_scalar(self.tol, "tol", Real, min_val=0)
+        check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
+        if self.n_references != "auto":
+            check_scalar(self.n_references, "n_references", Integral, min_val=2)
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError("callback must be a function of one FitProgress, or None")

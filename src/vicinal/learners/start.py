@@ -1,0 +1,142 @@
+"""Where a fit starts: directions, and a scale at which the objective is alive.
+
+Far too large a scale, and every sample sees one neighbor only; far too small, and it sees all
+alike: in both cases the gradient vanishes. So the scale is chosen from the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+
+from vicinal.learners.labeled_data import LabeledData
+
+FloatArray: TypeAlias = NDArray[np.floating]
+
+INITS = ("auto", "identity", "pca", "lda", "random", "paper")
+MAX_ROWS = 256
+MAX_ELEMENTS = 2**21
+
+
+def starting_factor(
+    init: str | ArrayLike,
+    data: LabeledData,
+    n_components: int,
+    perplexity: float,
+    rng: np.random.RandomState,
+) -> FloatArray:
+    """L (m, d) to start from, in the units of ``data.X``.
+
+    "identity" and "paper" (M = I/√n) and arrays are taken as they are; the others are directions
+    whose scale is set by :func:`scale_for_perplexity`.
+    """
+    d = data.X.shape[1]
+    if not isinstance(init, str):
+        return _given(init, n_components, d) * data.scale
+    if init == "identity":
+        return np.eye(n_components, d) * data.scale
+    if init == "paper":
+        return np.eye(n_components, d) * len(data.X) ** -0.25 * data.scale
+    L = _directions(init, data, n_components, rng)
+    return L * np.sqrt(scale_for_perplexity(data.X @ L.T, perplexity))
+
+
+def _given(init: ArrayLike, n_components: int, d: int) -> FloatArray:
+    L = np.array(init, dtype=np.float64)
+    if L.shape != (n_components, d):
+        raise ValueError(
+            f"init has shape {L.shape}; it must be (n_components, n_features) = "
+            f"({n_components}, {d})"
+        )
+    if not np.isfinite(L).all():
+        raise ValueError("init contains NaN or infinity")
+    return L
+
+
+def _directions(init: str, data: LabeledData, m: int, rng: np.random.RandomState) -> FloatArray:
+    """(m, d) directions of about unit length; "auto" as in scikit-learn's NCA."""
+    d = data.X.shape[1]
+    if init == "auto":
+        if m == d:
+            return np.eye(d)
+        init = "lda" if m <= min(d, len(data.classes) - 1) else "pca"
+    if init == "random":
+        return np.asarray(rng.standard_normal((m, d))) / np.sqrt(d)
+    if init == "pca":
+        return _pca(data.X, m)
+    return _lda(data, m)
+
+
+def _pca(X: FloatArray, m: int) -> FloatArray:
+    """The m directions of the largest variance."""
+    _, vectors = np.linalg.eigh(X.T.astype(np.float64) @ X)
+    return np.asarray(vectors.T[::-1][:m])
+
+
+def _lda(data: LabeledData, m: int) -> FloatArray:
+    """Fisher's discriminant directions, completed by principal ones where there are fewer."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    codes = data.codes[data.order]
+    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=1e-3)
+    with np.errstate(all="ignore"):
+        scalings: Any = lda.fit(data.X.astype(np.float64), codes).scalings_
+    L = scalings.T[: min(m, len(data.classes) - 1)]
+    lengths = np.linalg.norm(L, axis=1, keepdims=True)
+    L = L / np.where(lengths > 0, lengths, 1.0)
+    return np.vstack([L, _pca(data.X, m - len(L))]) if len(L) < m else np.asarray(L)
+
+
+def scale_for_perplexity(Z: FloatArray, perplexity: float) -> float:
+    """The c at which the mean perplexity of the rows of softmax_j(−c d²_ij) is the one asked for.
+
+    The perplexity exp(H) of a row is the effective number of its neighbors; it falls from n − 1
+    at c = 0 to the number of its nearest ones at c = ∞. At most 256 rows are looked at, each
+    against all others. Where the value cannot be reached (too few or coinciding points), the
+    nearest possible is taken.
+    """
+    from scipy.optimize import brentq
+
+    gaps, others = _gaps_to_nearest(Z)
+    positive = gaps[gaps > 0]
+    if len(positive) == 0:
+        return 1.0
+    target = perplexity if perplexity < others else 0.5 * (1.0 + others)
+
+    def excess(log_c: float) -> float:
+        return _mean_log_perplexity(gaps, np.exp(log_c)) - float(np.log(target))
+
+    low = high = -float(np.log(np.median(positive)))
+    for _ in range(40):
+        if excess(low) > 0:
+            break
+        low -= 2.0
+    for _ in range(40):
+        if excess(high) < 0:
+            break
+        high += 2.0
+    if excess(low) <= 0 or excess(high) >= 0:
+        return float(np.exp(low if excess(low) <= 0 else -np.log(np.median(positive))))
+    return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
+
+
+def _gaps_to_nearest(Z: FloatArray) -> tuple[FloatArray, int]:
+    """(rows, n − 1) squared distances from some rows to all others, less each row's smallest."""
+    n = len(Z)
+    size = min(n, MAX_ROWS, max(16, MAX_ELEMENTS // n))
+    rows = np.unique(np.linspace(0, n - 1, size).astype(int))
+    D = cdist(Z[rows], Z, "sqeuclidean")
+    others = np.arange(n)[None, :] != rows[:, None]
+    D = D[others].reshape(len(rows), n - 1)
+    return D - D.min(axis=1, keepdims=True), n - 1
+
+
+def _mean_log_perplexity(gaps: FloatArray, c: float) -> float:
+    """ln of the mean over rows of exp(H), H = ln Σ_j e^{−c g_j} + c ⟨g⟩."""
+    weights = np.exp(-c * gaps)
+    totals = weights.sum(axis=1)
+    entropies = np.log(totals) + c * np.einsum("ij,ij->i", weights, gaps) / totals
+    return float(np.log(np.mean(np.exp(entropies))))
