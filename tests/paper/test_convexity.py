@@ -1,0 +1,158 @@
+"""Lemma 4: for α < 0 the objective is convex in M, for every convex increasing loss.
+
+s_i = b(α; d) is convex in the distances for α < 0 (a log-sum-exp) and concave for α > 0, −t_i is
+convex always, and the distances are linear in M. So the claim is Jensen's inequality on pairs of
+positive semidefinite matrices; that it is not vacuous is shown by what happens for α > 0, and for
+the sigmoid loss, which is not convex.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from vicinal.kernels import make_kernel
+from vicinal.objective.losses import LOSSES, get_loss
+from vicinal.objective.neighbor_objective import NeighborObjective
+from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.parametrization import Metric
+from vicinal.objective.pull import pull_matrix
+
+D = 3
+CONVEX = ["hinge", "squared_hinge", "logistic", "linear"]
+
+
+def objective(X, offsets, *, loss, alpha, gamma=1.0, strength=0.01, similar="all"):
+    comparisons = compare(X, offsets, similar=similar)
+    weights = np.ones(len(X))
+    return NeighborObjective(
+        X=X,
+        comparisons=comparisons,
+        kernel=make_kernel(comparisons, "numpy"),
+        parametrization=Metric(),
+        loss=get_loss(loss),
+        alpha=alpha,
+        gamma=gamma,
+        shift=np.zeros(len(X)),
+        weights=weights,
+        pull=strength * pull_matrix(X, comparisons, weights),
+    )
+
+
+def random_problem(seed, **options):
+    rng = np.random.default_rng(seed)
+    offsets = np.array([0, 6, 10, 15])
+    X = rng.standard_normal((15, D)) + rng.standard_normal((3, D)).repeat(np.diff(offsets), axis=0)
+    return objective(X - X.mean(axis=0), offsets, **options)
+
+
+def random_metric(rng, scale):
+    """Of any rank, the singular ones on the boundary of the cone included."""
+    A = rng.standard_normal((D, rng.integers(1, D + 1)))
+    return scale * A @ A.T
+
+
+def above_the_chord(J, M0, M1, share=0.5):
+    """By how much J between two points exceeds the chord, beyond rounding; convex: never."""
+    ends = np.array([J.value_and_gradient(M)[0] for M in (M0, M1)])
+    middle, _ = J.value_and_gradient((1 - share) * M0 + share * M1)
+    return middle - (1 - share) * ends[0] - share * ends[1] - 1e-10 * (1 + np.abs(ends).max())
+
+
+problems = {
+    "seed": st.integers(0, 2**31),
+    "loss": st.sampled_from(CONVEX),
+    "alpha": st.sampled_from([-1e-6, -0.01, -0.3, -1.0, -5.0, -100.0, -math.inf]),
+    "gamma": st.sampled_from([0.05, 1.0, 20.0]),
+    "similar": st.sampled_from(["all", 2]),
+    "scale": st.sampled_from([0.01, 1.0, 10.0]),
+}
+
+
+@given(share=st.floats(0, 1), **problems)
+def test_lemma_4(seed, loss, alpha, gamma, similar, scale, share):
+    J = random_problem(seed, loss=loss, alpha=alpha, gamma=gamma, similar=similar)
+    rng = np.random.default_rng(seed)
+    M0, M1 = random_metric(rng, scale), random_metric(rng, scale)
+    assert above_the_chord(J, M0, M1) <= 0
+    assert above_the_chord(J, M0, M1, share) <= 0
+
+
+@given(**problems)
+def test_the_gradient_supports_the_objective_from_below(seed, loss, alpha, gamma, similar, scale):
+    """J(M1) ≥ J(M0) + ⟨∇J(M0), M1 − M0⟩: at kinks too, where it is a subgradient."""
+    J = random_problem(seed, loss=loss, alpha=alpha, gamma=gamma, similar=similar)
+    rng = np.random.default_rng(seed)
+    M0, M1 = random_metric(rng, scale), random_metric(rng, scale)
+    value, gradient = J.value_and_gradient(M0)
+    other, _ = J.value_and_gradient(M1)
+    tangent = value + np.vdot(gradient, M1 - M0)
+    assert other >= tangent - 1e-10 * (1 + abs(value) + abs(other) + abs(tangent))
+
+
+# ------------------------------------------------------------------------------ where it ends
+
+# In one dimension, M is a number m. The only sample of the other class is no anchor, and being
+# alone makes t_i = m·(x_i − 10)² linear: all the curvature of J is that of s_i.
+LINE = np.array([[0.0], [1.0], [3.0], [10.0]])
+LINE_OFFSETS = np.array([0, 3, 4])
+
+
+def on_the_line(m, *, alpha, loss="linear"):
+    J = objective(LINE, LINE_OFFSETS, loss=loss, alpha=alpha, strength=0.0)
+    return J.value_and_gradient(np.array([[m]]))[0]
+
+
+@pytest.mark.parametrize(("alpha", "sign"), [(1.0, -1), (0.2, -1), (-1.0, 1), (-0.2, 1)])
+def test_the_similar_side_curves_with_the_sign_of_alpha(alpha, sign):
+    """Strictly: convex for α < 0, concave for α > 0, along the whole ray of metrics."""
+    m = np.linspace(0.0, 2.0, 21)
+    values = np.array([on_the_line(x, alpha=alpha) for x in m])
+    assert (sign * np.diff(values, 2) > 1e-6).all()
+
+
+def test_a_counterexample_for_positive_alpha():
+    """The closed form of the same: J(½) = J(0) + ½ (J(1) − J(0)) + what convexity forbids."""
+
+    def closed_form(m):
+        def b(*d):
+            return -math.log(sum(math.exp(-m * x) for x in d) / len(d))
+
+        return b(1, 9) + b(1, 4) + b(9, 4) - m * (100 + 81 + 49)
+
+    values = [on_the_line(m, alpha=1.0) for m in (0.0, 0.5, 1.0)]
+    assert_allclose(values, [closed_form(m) for m in (0.0, 0.5, 1.0)], rtol=1e-12)
+    assert values[1] > 0.5 * (values[0] + values[2]) + 0.1
+
+
+@pytest.mark.parametrize("loss", CONVEX)
+def test_not_convex_for_positive_alpha_with_any_of_the_losses(loss):
+    """Found among random pairs, in more dimensions, with the paper's hinge too."""
+    rng = np.random.default_rng(0)
+    violations = []
+    for seed in range(20):
+        J = random_problem(seed, loss=loss, alpha=3.0, strength=0.0)
+        violations += [
+            above_the_chord(J, random_metric(rng, 1.0), random_metric(rng, 1.0)) for _ in range(10)
+        ]
+    assert max(violations) > 0.05
+
+
+def test_not_convex_with_the_sigmoid_loss():
+    assert not LOSSES["sigmoid"].convex
+    rng = np.random.default_rng(0)
+    J = random_problem(0, loss="sigmoid", alpha=-1.0, strength=0.0)
+    assert (
+        max(above_the_chord(J, random_metric(rng, 1.0), random_metric(rng, 1.0)) for _ in range(50))
+        > 0.05
+    )
+
+
+@pytest.mark.parametrize("loss", CONVEX)
+def test_the_flag_of_the_loss_says_so(loss):
+    assert LOSSES[loss].convex
