@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import html
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib
@@ -20,6 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -37,6 +39,7 @@ METHODS = {
 
 
 def main(folder: Path) -> None:
+    warnings.simplefilter("ignore", ConvergenceWarning)  # it stops early on purpose
     folder.mkdir(parents=True, exist_ok=True)
     X, y = load_digits(return_X_y=True)
     parts = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)

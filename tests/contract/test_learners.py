@@ -327,6 +327,25 @@ def test_references_may_be_a_sample():
     assert KNeighborsClassifier(1).fit(Z[::2], y[::2]).score(Z[1::2], y[1::2]) > 0.9
 
 
+def test_a_lucky_draw_at_the_start_does_not_end_a_stochastic_run():
+    """The start is judged by the same kind of estimate as the epochs are."""
+    rng = np.random.RandomState(0)
+    y = np.arange(3000) % 3
+    X = rng.standard_normal((3000, 4)) + 2.0 * np.eye(3, 4)[y]
+    for seed in range(3):
+        ann = vc.ANN(-1.0, solver="sgd", n_references=64, batch_size=64, random_state=seed)
+        ann.set_params(max_iter=5).fit(X, y)
+        start = vc.ANN(-1.0, max_iter=1).fit(X, y).history_[0]
+        end = vc.ANN(-1.0, max_iter=1, init=ann.components_).fit(X, y).history_[0]
+        assert end < 0.7 * start
+
+
+def test_short_legs_of_refreshing_end(iris):
+    ann = vc.ANN(-1.0, solver="pgd", refresh_every=5, max_iter=3000, tol=1e-3).fit(*iris)
+    assert ann.n_iter_ < 3000
+    assert ann.converged_
+
+
 def test_warnings_that_are_due(iris):
     X, y = iris
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
@@ -353,9 +372,9 @@ BAD = {
     "alpha": [np.nan, "one"],
     "gamma": [0.0, -1.0, np.inf, np.nan],
     "loss": ["hing", 3, (abs,)],
-    "similar": ["some", 0, None],
+    "similar": ["some", 0, None, 2.5],
     "dissimilar": ["none", -1],
-    "regularization": [-1.0, "much"],
+    "regularization": [-1.0, "much", np.inf, np.nan],
     "refresh_every": [0],
 }
 

@@ -27,7 +27,7 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     components_: FloatArray
 
-    def transform(self, X: ArrayLike) -> FloatArray:
+    def transform(self, X: Any) -> FloatArray:
         """Embed X so that Euclidean distances are the learned ones: Z = X Lᵀ.
 
         Parameters
@@ -65,7 +65,7 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         return metric
 
-    def pair_distance(self, pairs: ArrayLike) -> FloatArray:
+    def pair_distance(self, pairs: Any) -> FloatArray:
         """The learned distance within each pair.
 
         Parameters
@@ -87,7 +87,7 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
         differences = pairs[:, 0] - pairs[:, 1]
         return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
 
-    def pair_score(self, pairs: ArrayLike) -> FloatArray:
+    def pair_score(self, pairs: Any) -> FloatArray:
         """How similar the samples of each pair are: the negative learned distance.
 
         Parameters

@@ -47,7 +47,9 @@ def check_configuration(
         raise ValueError(
             "plain=True has no soft average at alpha=0; use another alpha, or the mean"
         )
-    if regularization != "auto":
+    if not (isinstance(regularization, str) and regularization == "auto"):
+        if isinstance(regularization, str) or not np.isfinite(regularization):
+            raise ValueError(f"regularization={regularization!r} must be 'auto' or a number ≥ 0")
         check_scalar(regularization, "regularization", Real, min_val=0)
     if isinstance(similar, str) and similar == "auto":
         similar = 10 if alpha < 0 else "all"
@@ -74,7 +76,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], or_array: bool
     if isinstance(value, str):
         if value in choices:
             return
-    elif or_array and value is not None:
+    elif or_array and (isinstance(value, Integral) or hasattr(value, "__len__")):
         return
     allowed = ", ".join(repr(choice) for choice in choices)
     also = ", or an array" if or_array else ""

@@ -69,8 +69,8 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"The target has {len(classes)} class ({classes.tolist()[0]!r}); a metric is learned between "
-            "at least two classes. Check the labels, or how the data was split."
+            f"The target has 1 class ({classes.tolist()[0]!r}); a metric is learned between at "
+            "least two classes. Check the labels, or how the data was split."
         )
     return classes, codes
 

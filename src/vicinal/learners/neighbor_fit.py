@@ -24,7 +24,7 @@ from vicinal.objective.neighbor_sets import Selection, compare, lists_from_user
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
 from vicinal.objective.pull import pull_matrix
 from vicinal.objective.sampled_objective import SampledObjective
-from vicinal.solvers import SOLVERS, Problem, Solution
+from vicinal.solvers import SOLVERS, Problem, Solution, StopReason
 
 if TYPE_CHECKING:
     from vicinal.learners.neighbor_learner import NeighborLearner
@@ -87,8 +87,15 @@ class NeighborFit:
                 following,
                 n_iter=solution.n_iter + following.n_iter,
                 history=np.concatenate([solution.history, following.history[1:]]),
+                stop_reason=self._reason_after(following),
             )
         return solution
+
+    def _reason_after(self, leg: Solution) -> StopReason:
+        """Why a leg ended; one that hardly decreased is the last, however short legs are."""
+        gained = leg.history[0] - leg.value
+        enough = max(leg.n_iter, 1) * self._learner.tol * abs(leg.value)
+        return "decrease" if leg.stop_reason == "max_iter" and gained <= enough else leg.stop_reason
 
     def to_components(self, params: FloatArray) -> FloatArray:
         """L in the units of the data."""
@@ -155,7 +162,7 @@ class NeighborFit:
         n = len(data.X)
         regularization = configuration.regularization
         strength = 1.0 / n**2 if regularization == "auto" else float(regularization)
-        shift = np.zeros(n)
+        shift: FloatArray = np.zeros(n)
         if configuration.plain:
             shift = plain_shift(comparisons, configuration.alpha)
         return NeighborObjective(
@@ -174,12 +181,11 @@ class NeighborFit:
     def _sampled(self, objective: NeighborObjective) -> Problem:
         """Against all rows while that is affordable, else against a fresh sample of them."""
         n_references = self._learner.n_references
-        if n_references == "auto":
-            n_references = AUTO_REFERENCES
-        if n_references >= len(self._data.X):
+        size = AUTO_REFERENCES if n_references == "auto" else int(n_references)
+        if size >= len(self._data.X):
             return objective
         bind = partial(make_kernel, backend=self._learner.backend)
-        return SampledObjective(objective, bind, int(n_references), self._rng)
+        return SampledObjective(objective, bind, size, self._learner.batch_size, self._rng)
 
 
 def _selection(chosen: Any, data: LabeledData, *, same_class: bool) -> Selection:

@@ -6,7 +6,6 @@ import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
@@ -66,7 +65,7 @@ class NeighborLearner(MetricLearner):
     # signature: scikit-learn's check_estimator takes a ``sample_weight`` in the signature as the
     # promise that a weight of 2 equals repeating the row. No neighbor objective can keep it: a
     # repeated row is its own nearest neighbor, a weighted one is not.
-    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: Any) -> Self:
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
         """Learn the metric.
 
         Parameters

@@ -20,4 +20,4 @@ def single_threaded_blas() -> AbstractContextManager[Any]:
     The kernel threads by itself, and the products beside it are small. But after each of them the
     threads of OpenBLAS spin for some 20 ms, on the cores that the kernel needs next.
     """
-    return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return _controller().limit(limits=1, user_api="blas")

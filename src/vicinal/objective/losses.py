@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ SIGMOID = Loss("sigmoid", _sigmoid, _sigmoid_slope)
 LOSSES = {loss.name: loss for loss in (HINGE, SQUARED_HINGE, LOGISTIC, LINEAR, SIGMOID)}
 
 
-def get_loss(loss: str | Loss | tuple[Elementwise, Elementwise]) -> Loss:
+def get_loss(loss: Any) -> Loss:
     """The loss of that name, or the user's own: a :class:`Loss` or a pair (value, slope).
 
     Examples

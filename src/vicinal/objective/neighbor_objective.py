@@ -80,6 +80,6 @@ class NeighborObjective:
 
 def plain_shift(comparisons: Comparisons, alpha: float) -> FloatArray:
     """(n,) s̃ − t̃ less s − t: plain soft averages are b̃(γ) = b(γ) − ln(n)/γ, a constant a row."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.log(comparisons.n_dissimilar) - np.log(comparisons.n_similar) / alpha
     return np.asarray(np.where(np.isfinite(shift), shift, 0.0))

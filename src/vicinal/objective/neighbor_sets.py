@@ -26,6 +26,7 @@ def compare(
     similar: Selection = "all",
     dissimilar: Selection = "all",
     groups: IndexArray | None = None,
+    may_be_empty: bool = False,
 ) -> Comparisons:
     """The comparisons of samples X (n, d), sorted by class with boundaries ``offsets``.
 
@@ -35,7 +36,7 @@ def compare(
     Raises
     ------
     ValueError
-        If no row has both a similar and a dissimilar sample.
+        If no row has both a similar and a dissimilar sample, unless that may be.
     """
     similar_lists = _as_lists(similar, X, offsets, groups, same_class=True)
     dissimilar_lists = _as_lists(dissimilar, X, offsets, groups, same_class=False)
@@ -43,7 +44,7 @@ def compare(
     n_similar = n_all[0] if similar_lists is None else similar_lists.counts
     n_dissimilar = n_all[1] if dissimilar_lists is None else dissimilar_lists.counts
     anchors = np.flatnonzero((n_similar > 0) & (n_dissimilar > 0))
-    if len(anchors) == 0:
+    if len(anchors) == 0 and not may_be_empty:
         raise ValueError(
             "No sample has both a similar and a dissimilar one: every class has one sample, or "
             "the groups leave no pair. Give at least one class two samples of different groups."
@@ -78,6 +79,7 @@ def lists_from_user(
         The class of every row of X as given.
     """
     name = "similar" if same_class else "dissimilar"
+    given = given.to_numpy() if hasattr(given, "to_numpy") else given  # a frame's rows
     n = len(order)
     if len(given) != n:  # type: ignore[arg-type]
         raise ValueError(f"{name} lists neighbors for {len(given)} samples, X has {n}")  # type: ignore[arg-type]

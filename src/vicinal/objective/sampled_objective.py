@@ -23,8 +23,10 @@ class SampledObjective:
 
     Complete sides are replaced by what the sample holds of them; mean soft averages over a
     sample estimate those over all rows, and the shift of plain ones keeps the true set sizes.
-    Listed sides stay whole. The draw follows ``rng``: the same calls in the same order give the
-    same estimates.
+    Listed sides stay whole; whom they name serves as a reference too. A logarithm of a mean is
+    biased: the nearest of a sample is farther than the nearest of all, so that estimates of J
+    tend to be too large, the more so the fewer references there are. The draw follows ``rng``:
+    the same calls in the same order give the same estimates.
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class SampledObjective:
         objective: NeighborObjective,
         make_kernel: Callable[[Comparisons], Kernel],
         n_references: int,
+        batch_size: int,
         rng: np.random.RandomState,
     ) -> None:
         self._objective = objective
         self._make_kernel = make_kernel
         self._n_references = n_references
+        self._batch_size = batch_size
         self._rng = rng
         self._classes = objective.comparisons.class_of_row
 
@@ -51,15 +55,16 @@ class SampledObjective:
     def value_and_gradient(
         self, params: FloatArray, rows: IndexArray | None = None
     ) -> tuple[float, FloatArray]:
-        """Estimates of J and its gradient; without ``rows``, from as many anchors as references."""
+        """Estimates of J and its gradient; without ``rows``, from all anchors, batch by batch."""
         if rows is None:
-            size = min(self._n_references, self.n_rows)
-            rows = self._rng.choice(self.n_rows, size, replace=False)
+            return self._from_all_anchors(params)
         full = self._objective
         anchors = full.comparisons.anchors[rows]
         sample = self._sample(anchors)
         comparisons = self._restrict(sample, anchors)
         usable = np.flatnonzero(np.isin(sample[comparisons.anchors], anchors))
+        if len(usable) == 0:  # groups may leave a small sample without a single comparison
+            return full.parametrization.linear(params, full.pull)
         small = replace(
             full,
             X=full.X[sample],
@@ -69,6 +74,17 @@ class SampledObjective:
             shift=full.shift[sample],
         )
         return small.value_and_gradient(params, usable)
+
+    def _from_all_anchors(self, params: FloatArray) -> tuple[float, FloatArray]:
+        """The mean of the estimates of one partition of the anchors: an epoch that stands still."""
+        n_batches = -(-self.n_rows // self._batch_size)
+        value, gradient = 0.0, np.zeros_like(params)
+        for rows in np.array_split(self._rng.permutation(self.n_rows), n_batches):
+            estimate = self.value_and_gradient(params, np.sort(rows))
+            share = len(rows) / self.n_rows
+            value += share * estimate[0]
+            gradient += share * estimate[1]
+        return value, gradient
 
     def _sample(self, anchors: IndexArray) -> IndexArray:
         """Sorted rows: the anchors, whom their lists name, and references in every class."""
@@ -101,4 +117,5 @@ class SampledObjective:
             similar=restricted(full.similar),
             dissimilar=restricted(full.dissimilar),
             groups=None if full.groups is None else full.groups[sample],
+            may_be_empty=True,
         )

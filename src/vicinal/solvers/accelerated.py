@@ -35,9 +35,9 @@ def accelerated_projected_gradient(
     (Beck and Teboulle 2009). η follows the curvature of J both ways: it is halved until
     J(θ̂) ≤ J(y) + ⟨∇J(y), θ̂ − y⟩ + ‖θ̂ − y‖²/(2η), and grows after every success.
 
-    A trial that is not below J(θ_k) is rejected and the momentum dropped; a step against the
-    momentum is kept and the momentum dropped (function and gradient restart, O'Donoghue and Candès
-    2015). So the history strictly decreases, and θ_k is the best point.
+    A trial that is not below J(θ_k) is rejected, and the momentum dropped (the function restart of
+    O'Donoghue and Candès 2015; their gradient restart gains nothing more here). So the history
+    strictly decreases, and θ_k is the best point.
 
     At a kink (hinge loss) no η satisfies the inequality. After two halvings the lowest of the
     trials is taken instead if it lies below J(θ_k), as Algorithm 1 would; if none does, the step
@@ -121,12 +121,10 @@ def _try(run: Run, ahead: Point, eta: float) -> _Trial:
 
 
 def _look_ahead(run: Run, here: Point, trial: _Trial, t: float) -> tuple[Point, float]:
-    """y and t of the next step; y is the trial itself where the momentum is dropped."""
+    """y and t of the next step; y is the trial itself where there is no momentum."""
     travel = trial.point.params - here.params
     t_next = (1 + math.sqrt(1 + 4 * t * t)) / 2
     momentum = (t - 1) / t_next
-    if float(np.vdot(trial.move, travel)) < 0:
-        return trial.point, 1.0
     if momentum == 0:
         return trial.point, t_next
     ahead = run.evaluate(run.project(trial.point.params + momentum * travel))

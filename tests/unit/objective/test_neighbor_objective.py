@@ -335,12 +335,7 @@ def test_plain_and_mean_agree_on_the_similar_side_at_infinity(alpha):
     assert_allclose(plain_shift(comparisons, alpha), np.log(comparisons.n_dissimilar))
 
 
-LOUD = pytest.mark.xfail(raises=RuntimeWarning, reason="plain_shift lets NaN warn on its way to 0")
-
-
-@pytest.mark.parametrize(
-    "alpha", [1.0, -2.0, pytest.param(INF, marks=LOUD), pytest.param(-INF, marks=LOUD)]
-)
+@pytest.mark.parametrize("alpha", [1.0, -2.0, INF, -INF])
 def test_rows_without_neighbors_get_no_shift(alpha):
     """And say nothing of it: they are no anchors, ln 0 is nobody's business."""
     shift = plain_shift(make().comparisons, alpha)
@@ -348,7 +343,6 @@ def test_rows_without_neighbors_get_no_shift(alpha):
     assert np.isfinite(shift).all()
 
 
-@LOUD
 def test_rows_without_any_neighbors_get_no_shift():
     """Row 0 of the lists is empty on both sides: ln 0 − ln 0."""
     X, offsets, _ = points()
@@ -505,7 +499,8 @@ def test_the_factor_of_a_metric_gives_it_back(seed, rank):
 
 def sampled(objective, n_references, seed=0, backend="numpy"):
     bind = partial(make_kernel, backend=backend)
-    return SampledObjective(objective, bind, n_references, np.random.RandomState(seed))
+    rng = np.random.RandomState(seed)
+    return SampledObjective(objective, bind, n_references, batch_size=256, rng=rng)
 
 
 @BACKENDS
@@ -619,10 +614,6 @@ def test_rare_classes_still_meet_their_own():
             assert_allclose(drawn, value, rtol=0.01)
 
 
-@pytest.mark.xfail(
-    raises=(ValueError, ZeroDivisionError),
-    reason="SampledObjective cannot do without a usable anchor in its sample",
-)
 def test_groups_may_leave_a_sampled_anchor_without_neighbors():
     """Nearly all of a class are of one group, the sample rarely holds the two that are not."""
     data = points(sizes=(100, 100))
