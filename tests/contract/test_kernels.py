@@ -154,15 +154,10 @@ def test_tiles_are_really_skipped():
     sweep = _Sweep(comparisons, Z, Z, 1.0, 1.0, False)
     assert sweep.reordered
     ((quads, labels, _), *_) = sweep.blocks(sweep.quads_of(comparisons.anchors))
-    n_tiles = sweep._pruning[1].low.shape[1]
-    E = np.empty((4 * len(quads), len(Z)))
+    n_tiles = sweep._tiles.low.shape[1]
     runs = np.empty((len(quads), n_tiles + 3, 2), dtype=np.int64)
     counts = np.zeros((len(quads), 2), dtype=np.int64)
-    outputs = np.zeros((len(quads), 4, 2)), np.ones((len(quads), 4, 2))
-    from vicinal.kernels.cpu_rows import forward
-
-    memory = (E, runs, counts, *outputs)
-    forward(quads, labels, sweep._points, sweep._sides, sweep._modes, sweep._pruning, memory)
+    sweep._choose_runs(quads, labels, runs, counts)
     seen = sum(np.diff(runs[q, : counts[q, 1]]).sum() for q in range(len(quads)))
     assert seen < 0.5 * len(quads) * len(Z)
 

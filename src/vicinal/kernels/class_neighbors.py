@@ -1,26 +1,21 @@
 r"""The k nearest references of every query, class by class: exact, stable, in bounded memory.
 
-Filter and refine. For centered points :math:`a`, :math:`b` the expansion
+Filter and refine. Tiles of all distances are computed in float32, from points that are centered
+and scaled into [-1, 1] in float64. With :math:`u = 2^{-24}`, points :math:`a, b` there become
+float32 points off by at most :math:`u\|a\|, u\|b\|`, and the sum of d squares is off by
+:math:`(d + 3) u` of itself, to first order. So the filter's value :math:`\hat v` of a reference
+at exact squared distance :math:`v` is at most
 
-.. math:: e = \|a\|^2 + \|b\|^2 - 2\, a \cdot b
+.. math:: \hat v \le \bigl(\sqrt v + u (\|a\| + \|b\|)\bigr)^2 \, (1 + 2 (d + 4) u),
 
-costs one matrix product a tile, but loses digits. With unit roundoff :math:`u` (Higham's
-:math:`\gamma_d` for both norms and the product, the roundings of centering and adding, and the
-direct sum's own error) it differs from the directly computed :math:`v = \sum_j (q_j - r_j)^2` by
-
-.. math:: |e - v| \le (4d + 12)\, u\, (\|a\|^2 + \|b\|^2) + O(u^2),
-
-so :math:`e - 8(d + 4)\, u\, (\|a\|^2 + \|b\|^2) > v_k`, the k-th best so far, proves that a
-reference is out. All others are measured by direct differences, whose outcome does not depend on
-the tiling: duplicates are at exactly 0, nothing is negative, and ties go to the smaller id.
+and where it is larger, with the k-th best distance so far for v, the reference is out. All others
+are measured in float64 by direct differences, whose outcome does not depend on the tiling:
+duplicates are at exactly 0, nothing is negative, and ties go to the smaller id.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,11 +25,9 @@ if TYPE_CHECKING:
     from vicinal.kernels._class_neighbors_numba import Problem
 
 MEMORY = 64 * 2**20  # bytes of working memory, all threads together
-_TILE_SIDE = 512  # queries, and references, of a tile: its products stay in the cache
+_TILE_SIDE = 512  # queries, and references, of a tile: it stays in the cache
 _LARGEST_VALUE = 1e150  # squares beyond it overflow
-_UNDERFLOW = 1e-290  # above whatever the expansion loses to underflow
-_ROUNDOFF = 2.0**-53
-_WORTH_THREADS = 2 * 10**6  # products below which waking threads takes longer than the work
+_WORTH_THREADS = 10**6  # differences below which waking threads takes longer than the work
 
 
 class Neighbors(NamedTuple):
@@ -168,80 +161,72 @@ def _search(problem: Problem, k: int, memory: int) -> Neighbors:
     found = Neighbors(np.full((n, c, k), np.inf), np.full((n, c, k), -1, dtype=np.int64))
     if n == 0 or m == 0:
         return found
-    center = problem.references.mean(axis=0, dtype=np.float64)  # (d,)
+    frame = _Frame.around(problem)
     threads = numba.get_num_threads() if n * m * d >= _WORTH_THREADS else 1
     height, width = _tile_shape((n, m, d), threads, memory)
 
     def search_block(start: int) -> None:
-        _search_rows(problem, found, center, slice(start, min(start + height, n)), width)
+        _search_rows(problem, found, frame, slice(start, min(start + height, n)), width)
 
-    blocks = range(0, n, height)
-    if n * m * d < _WORTH_THREADS:
-        for start in blocks:
+    if threads == 1:
+        for start in range(0, n, height):
             search_block(start)
     else:
-        with _one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-            list(pool.map(search_block, blocks))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(search_block, range(0, n, height)))
     return found
 
 
 def _search_rows(
-    problem: Problem, found: Neighbors, center: NDArray[np.float64], rows: slice, width: int
+    problem: Problem, found: Neighbors, frame: _Frame, rows: slice, width: int
 ) -> None:
     """Pass all references, `width` at a time, before a block of b queries."""
-    from vicinal.kernels._class_neighbors_numba import Tile, scan, sort_heaps
+    from vicinal.kernels._class_neighbors_numba import Tile, measure, scan, sort_heaps
 
-    A = np.subtract(problem.queries[rows], center, dtype=np.float64)  # (b, d)
-    query_bound = _lowered_norms(A)  # (b,)
-    A *= -2.0
-    product = np.empty((len(A), width))  # (b, t)
+    A, query_norms = frame.place(problem.queries[rows])  # (b, d'), (b,)
+    filtered = np.empty((len(A), width), dtype=np.float32)  # (b, t)
     m = len(problem.references)
     for start in range(0, m, width):
         stop = min(start + width, m)
-        B = np.subtract(problem.references[start:stop], center, dtype=np.float64)  # (t, d)
-        np.matmul(A, B.T, out=product[:, : stop - start])
+        B, norms = frame.place(problem.references[start:stop])  # (t, d'), (t,)
+        measure(A, np.ascontiguousarray(B.T), filtered)
         first = int(np.searchsorted(problem.offsets, start, side="right")) - 1
-        tile = Tile(rows.start, start, stop, first, query_bound, _lowered_norms(B), product)
+        radii = query_norms + norms.max()  # (b,)
+        tile = Tile(rows.start, start, stop, first, frame.unit, radii, filtered)
         scan(problem, tile, found.distances, found.ids)
     sort_heaps(found.distances[rows], found.ids[rows])
 
 
-def _lowered_norms(A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared norms less their share of the error bound (see the module's docstring)."""
-    slack = 8 * (A.shape[1] + 4) * _ROUNDOFF
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", A, A)
-    return norms * (1 - slack) - _UNDERFLOW
+class _Frame(NamedTuple):
+    """Where the filter sees the points: centered, and scaled by a power of 2 into [-1, 1]."""
+
+    center: NDArray[np.float64]  # (d,)
+    unit: float
+
+    @classmethod
+    def around(cls, problem: Problem) -> _Frame:
+        center = problem.references.mean(axis=0, dtype=np.float64)
+        reach = 0.0
+        for X in (problem.queries, problem.references):
+            low, high = X.min(axis=0), X.max(axis=0)  # (d,)
+            reach = max(reach, float((high - center).max()), float((center - low).max()))
+        return cls(center, 2.0 ** -max(int(np.frexp(reach)[1]), -1000))
+
+    def place(self, X: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """The rows as float32, filled up to a multiple of 4 features, and their norms."""
+        n, d = X.shape
+        exact = np.subtract(X, self.center, dtype=np.float64)  # (n, d)
+        exact *= self.unit
+        placed = np.zeros((n, -(-d // 4) * 4), dtype=np.float32)
+        placed[:, :d] = exact
+        return placed, np.sqrt(np.einsum("ij,ij->i", exact, exact))
 
 
 def _tile_shape(sizes: tuple[int, int, int], threads: int, memory: int) -> tuple[int, int]:
-    """Queries b and references t of a tile: b t products, (b + t) d centered values a thread."""
+    """Queries b and references t of a tile: 4 b t + 16 (b + t) (d + 3) bytes a thread."""
     n, m, d = sizes
-    values = memory / 8 / threads
+    values, d = memory / 4 / threads, 4 * (d + 3)
     side = min(_TILE_SIDE, np.sqrt(d * d + values) - d)  # b = t uses up the memory
     height = max(1, min(int(side), -(-n // threads)))  # few queries still occupy all threads
     width = min(m, _TILE_SIDE**2 / height, (values - height * d) / (height + d))
     return height, max(1, int(width))
-
-
-_blas_lock = threading.Lock()
-_blas_users = 0
-_blas_limit: Any = None
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Keep BLAS on one thread: tiles are spread over threads already. Counts nested users."""
-    global _blas_users, _blas_limit
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-
-    with _blas_lock:
-        if _blas_users == 0:
-            _blas_limit = threadpool_limits(1, user_api="blas")
-        _blas_users += 1
-    try:
-        yield
-    finally:
-        with _blas_lock:
-            _blas_users -= 1
-            if _blas_users == 0:  # the last of overlapping searches restores the user's setting
-                _blas_limit.unregister()

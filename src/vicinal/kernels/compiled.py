@@ -28,10 +28,26 @@ class _Cache(FunctionCache):
         return (*super()._index_key(sig, codegen), _SOURCES)
 
 
-def _compile(function, **options):
-    dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
-    dispatcher._cache = _Cache(function)
-    return dispatcher
+def inner(function):
+    """Compile for other compiled functions only: no way in from Python, no cache of its own."""
+    return njit(
+        nogil=True,
+        error_model="numpy",
+        fastmath={"contract"},
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(function)
+
+
+def inner_sum(function):
+    """The same for functions that are nothing but sums, which may be reordered to vectorize."""
+    return njit(
+        nogil=True,
+        error_model="numpy",
+        fastmath={"contract", "reassoc", "nsz"},
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(function)
 
 
 def compiled(function):
@@ -40,12 +56,18 @@ def compiled(function):
     Fused multiply-add is allowed. Reordering is not: it would let LLVM cancel (x + SHIFT) − SHIFT
     and break the range reduction of the exponential below.
     """
-    return _compile(function, fastmath={"contract"})
+    dispatcher = njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    dispatcher._cache = _Cache(function)
+    return dispatcher
 
 
 def compiled_sum(function):
-    """The same for functions that are nothing but sums, which may be reordered to vectorize."""
-    return _compile(function, fastmath={"contract", "reassoc", "nsz"})
+    """As ``compiled``, for functions that are nothing but sums."""
+    dispatcher = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})(
+        function
+    )
+    dispatcher._cache = _Cache(function)
+    return dispatcher
 
 
 @intrinsic

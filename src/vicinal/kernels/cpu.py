@@ -20,7 +20,9 @@ from vicinal.kernels.cpu_pruning import (
     Tiles,
     compact_order,
     make_tiles,
+    needed_runs,
     negligible_gap,
+    whole_runs,
 )
 from vicinal.kernels.cpu_rows import (
     DIRECT,
@@ -141,10 +143,12 @@ class _Sweep:
         tiles = make_tiles(ZT, offsets) if prune else _no_tiles(ZT.dtype)
         groups = self._comparisons.groups
         groups = np.empty(0, dtype=np.int64) if groups is None else groups[permuted]
-        self._points = (ZT, norms[permuted], offsets, np.ascontiguousarray(groups, dtype=np.int64))
-        self._pruning = (prune, tiles, gaps)
+        self._points = (ZT, norms[permuted], np.ascontiguousarray(groups, dtype=np.int64))
+        self._offsets, self._tiles, self._tile_gaps = offsets, tiles, gaps
         self._sides = self._sides_in(permuted)
-        self._modes = (self._mode(self._alpha, norms), self._mode(self._beta, norms))
+        # No squared distance exceeds 4 max‖z‖², the points being centered; 2 mean‖z‖² is typical.
+        farthest, typical = 4.0 * float(norms.max(initial=0.0)), 2.0 * float(norms.mean())
+        self._modes = tuple(_mode(a, farthest, typical, Z.dtype) for a in (self._alpha, self._beta))
 
     def _gaps(self) -> tuple[float, float]:
         """Per side, the distance beyond the nearest point at which points are negligible."""
@@ -167,15 +171,6 @@ class _Sweep:
             *(np.ascontiguousarray(size[permuted], dtype=np.int64) for size in sizes),
         )
 
-    def _mode(self, exponent: float, norms: FloatArray) -> int:
-        """How the exponents −α d of this side are best kept in range."""
-        # No squared distance exceeds 4 max‖z‖², the points being centered; 2 mean‖z‖² is typical.
-        farthest, typical = 4.0 * float(norms.max(initial=0.0)), 2.0 * float(norms.mean())
-        if abs(exponent) * farthest <= 0.5:
-            return GENTLE
-        reach = -0.4 * np.log(np.finfo(norms.dtype).tiny)
-        return DIRECT if 0 < exponent * typical < reach else SHIFTED
-
     # -- work --------------------------------------------------------------------------------
 
     @property
@@ -185,7 +180,7 @@ class _Sweep:
 
     def quads_of(self, rows: IndexArray) -> Quads:
         """The rows cut into quads of positions."""
-        return _cut_into_quads(np.sort(self._position[rows]), self._points[2])
+        return _cut_into_quads(np.sort(self._position[rows]), self._offsets)
 
     def blocks(self, quads: Quads) -> list[Quads]:
         """Quads in blocks whose weights fit a cache."""
@@ -201,7 +196,7 @@ class _Sweep:
         if not blocks:
             return part
         q, n = max(len(quads) for quads, _, _ in blocks), len(self._Z)
-        max_runs = self._pruning[1].low.shape[1] + 3
+        max_runs = self._tiles.low.shape[1] + 3
         E = np.empty(
             (QUAD * q, n if self._use_similar or self._use_dissimilar else 0), self._Z.dtype
         )
@@ -211,7 +206,8 @@ class _Sweep:
             averages = np.zeros((len(quads), QUAD, 2))
             sums = np.ones((len(quads), QUAD, 2))
             memory = (E, runs, counts, averages, sums)
-            forward(quads, labels, self._points, self._sides, self._modes, self._pruning, memory)
+            self._choose_runs(quads, labels, runs, counts)
+            forward(quads, self._points, self._sides, self._modes, memory)
             taken = np.arange(QUAD) < real[:, None]  # (q, 4) padding out
             rows = self._order[quads[taken]]
             s, t = averages[taken].T
@@ -235,6 +231,17 @@ class _Sweep:
             similar.add_to(part.listed, ds, self._V, self._symmetric)
             dissimilar.add_to(part.listed, dt, self._V, self._symmetric)
         return part
+
+    def _choose_runs(
+        self, quads: IndexArray, labels: IndexArray, runs: IndexArray, counts: IndexArray
+    ) -> None:
+        """Which points each quad has to look at."""
+        if self._prune:
+            ZT, _, groups = self._points
+            needed_runs(quads, labels, ZT, groups, self._tiles, self._tile_gaps, runs, counts)
+        else:
+            used = self._use_similar, self._use_dissimilar
+            whole_runs(labels, self._offsets, *used, runs, counts)
 
     def _empty_part(self) -> _Part:
         n = len(self._Z)
@@ -325,6 +332,14 @@ def _rotate_to_principal_axes(Z: FloatArray) -> FloatArray:
     """The same distances in axes along which boxes are tight."""
     _, axes = np.linalg.eigh(Z.T @ Z)
     return Z @ axes
+
+
+def _mode(exponent: float, farthest: float, typical: float, dtype: np.dtype) -> int:
+    """How exponents −α d up to α·farthest, most about α·typical, are best kept in range."""
+    if abs(exponent) * farthest <= 0.5:
+        return GENTLE
+    reach = -0.4 * np.log(np.finfo(dtype).tiny)
+    return DIRECT if 0 < exponent * typical < reach else SHIFTED
 
 
 def _is_spread_out(norms: FloatArray, gap: float) -> bool:

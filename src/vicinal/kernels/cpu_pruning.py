@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vicinal.kernels.compiled import compiled
+from vicinal.kernels.compiled import compiled, inner
 
 TILE = 32
 MIN_POINTS = 1500
@@ -65,7 +65,7 @@ def _split_classes(Z, offsets, order):
             depth += 2
 
 
-@compiled
+@inner
 def _widest(Z, cell):
     """The coordinate of the largest variance within a cell."""
     m = Z.shape[1]
@@ -89,6 +89,41 @@ def make_tiles(ZT, offsets) -> Tiles:
 
 
 @compiled
+def whole_runs(labels, offsets, use_similar, use_dissimilar, runs, counts):
+    """All of the class, and all of the others: the runs of quads where nothing is skipped."""
+    n = offsets[-1]
+    for q in range(labels.shape[0]):
+        first, last = offsets[labels[q]], offsets[labels[q] + 1]
+        count = 0
+        if use_similar:
+            runs[q, 0, 0], runs[q, 0, 1] = first, last
+            count = 1
+        counts[q, 0] = count
+        if use_dissimilar:
+            for start, stop in ((0, first), (last, n)):
+                if start < stop:
+                    runs[q, count, 0], runs[q, count, 1] = start, stop
+                    count += 1
+        counts[q, 1] = count
+
+
+@compiled
+def needed_runs(quads, labels, ZT, groups, tiles, gaps, runs, counts):
+    """The runs of points that any of the 4 rows of each quad needs; the similar ones first.
+
+    ``gaps`` are the two squared-distance margins ln(n/ε)/α; a side with an infinite gap is kept
+    whole.
+    """
+    A = np.empty((4, ZT.shape[0]), dtype=ZT.dtype)
+    bounds = np.empty((4, tiles.low.shape[1]), dtype=ZT.dtype)
+    for q in range(quads.shape[0]):
+        for r in range(4):
+            for k in range(ZT.shape[0]):
+                A[r, k] = ZT[k, quads[q, r]]
+        counts[q] = _quad_runs(A, quads[q], labels[q], ZT, groups, tiles, gaps, bounds, runs[q])
+
+
+@inner
 def _box_bounds(a, low, high, bounds):
     """bounds[t] ← the squared distance from a to the box of tile t."""
     bounds[:] = 0
@@ -102,7 +137,7 @@ def _box_bounds(a, low, high, bounds):
             bounds[t] += gap * gap
 
 
-@compiled
+@inner
 def _nearest_in(best, starts, a, position, ZT, groups):
     """The smallest squared distance from a to the points of a tile that are not excluded."""
     least = np.inf
@@ -117,13 +152,9 @@ def _nearest_in(best, starts, a, position, ZT, groups):
     return least
 
 
-@compiled
-def quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs):
-    """The runs of points that any of the 4 rows needs; the similar ones first.
-
-    ``gaps`` are the two squared-distance margins ln(n/ε)/α; a side with an infinite gap is kept
-    whole. Returns how many runs are similar, and how many there are.
-    """
+@inner
+def _quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs):
+    """The runs that 4 rows need; how many of them are similar, and how many there are."""
     first, last = tiles.class_starts[label], tiles.class_starts[label + 1]
     n_tiles = bounds.shape[1]
     limits = np.empty((2, 4))
@@ -141,7 +172,7 @@ def quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs):
     return similar, _append_runs(last, n_tiles, bounds, limits[1], tiles.starts, runs, count)
 
 
-@compiled
+@inner
 def _append_runs(first, last, bounds, limit, starts, runs, count):
     """Append the needed tiles of first:last to the runs, neighbors joined; returns the count."""
     open_run = False

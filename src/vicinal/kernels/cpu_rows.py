@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vicinal.kernels.compiled import compiled
-from vicinal.kernels.cpu_pruning import quad_runs
+from vicinal.kernels.compiled import compiled, inner
 from vicinal.kernels.cpu_tiles import (
     CHUNK,
     HAS_32_REGISTERS,
@@ -33,7 +32,7 @@ SHIFTED, GENTLE, DIRECT = 0, 1, 2
 """How exponents are kept in range: less the extreme one; none beyond ½; as they are."""
 
 
-@compiled
+@inner
 def soften(d, alpha, count, mode, norm, lanes):
     """Soft average of a row of distances (less ``norm``); the row becomes unnormalized weights.
 
@@ -55,7 +54,7 @@ def soften(d, alpha, count, mode, norm, lanes):
     return extreme - np.log(total / count) / alpha, total
 
 
-@compiled
+@inner
 def _exclude(row, position, groups, runs, count, similar, alpha, beta):
     """Put the points that the anchor must not see beyond reach of the soft average."""
     at = 0
@@ -72,29 +71,13 @@ def _exclude(row, position, groups, runs, count, similar, alpha, beta):
         at += stop - start
 
 
-@compiled
-def _whole_runs(first, last, n, use_similar, use_dissimilar, runs):
-    """All of the class, and all of the others: the runs of a quad where nothing is skipped."""
-    count = 0
-    if use_similar:
-        runs[0, 0], runs[0, 1] = first, last
-        count = 1
-    similar = count
-    if use_dissimilar:
-        for start, stop in ((0, first), (last, n)):
-            if start < stop:
-                runs[count, 0], runs[count, 1] = start, stop
-                count += 1
-    return similar, count
-
-
-@compiled
+@inner
 def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, sums, lanes):
     """Soft averages of 4 anchors from their distances; whether all of them are trustworthy.
 
     Exponentials taken as they are may all underflow: a sum that is almost nothing says so.
     """
-    norms, groups = points[1], points[3]
+    norms, groups = points[1], points[2]
     alpha, beta, use_similar, use_dissimilar, n_similar, n_dissimilar = sides
     similar, count = counts
     split = 0
@@ -121,7 +104,7 @@ def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, 
     return sound
 
 
-@compiled
+@inner
 def _measure_quad(B, ZT, norms, runs, count, rows):
     """The distances of 4 anchors to the points of all runs, one run after the other."""
     at = 0
@@ -131,31 +114,22 @@ def _measure_quad(B, ZT, norms, runs, count, rows):
 
 
 @compiled
-def forward(quads, labels, points, sides, modes, pruning, block):
+def forward(quads, points, sides, modes, block):
     """Soft averages of the anchors in ``quads`` against the complete sides.
 
-    points: (ZT, norms, offsets, groups). sides: (alpha, beta, use_similar, use_dissimilar,
-    n_similar, n_dissimilar), the sizes by position. modes: how exponents are kept in range.
-    block: (E, runs, counts, averages, sums), the outputs.
+    points: (ZT, norms, groups). sides: (alpha, beta, use_similar, use_dissimilar, n_similar,
+    n_dissimilar), the sizes by position. modes: how exponents are kept in range. block: (E, runs,
+    counts, averages, sums): which runs of points to look at, and the outputs.
     """
-    ZT, norms, offsets, groups = points
-    prune, tiles, gaps = pruning
+    ZT, norms = points[0], points[1]
     E, runs, counts, averages, sums = block
     lanes = np.empty(LANES, dtype=E.dtype)
-    A = np.empty((QUAD, ZT.shape[0]), dtype=E.dtype)
-    B = np.empty_like(A)
-    bounds = np.empty((QUAD, tiles.low.shape[1]), dtype=E.dtype)
+    B = np.empty((QUAD, ZT.shape[0]), dtype=E.dtype)
     for q in range(quads.shape[0]):
-        positions, label = quads[q], labels[q]
+        positions = quads[q]
         for r in range(QUAD):
             for k in range(ZT.shape[0]):
-                A[r, k] = ZT[k, positions[r]]
-                B[r, k] = -2 * A[r, k]
-        if prune:
-            counts[q] = quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs[q])
-        else:
-            first, last = offsets[label], offsets[label + 1]
-            counts[q] = _whole_runs(first, last, norms.shape[0], sides[2], sides[3], runs[q])
+                B[r, k] = -2 * ZT[k, positions[r]]
         rows = E[QUAD * q : QUAD * (q + 1)]
         out = averages[q], sums[q]
         _measure_quad(B, ZT, norms, runs[q], counts[q, 1], rows)
@@ -213,7 +187,7 @@ def backward(quads, coefficients, VT, symmetric, block, product, columns, transp
             _spread(rows, quads[q], coefficients[q], VT, runs[q], counts[q], transposed)
 
 
-@compiled
+@inner
 def _quad_backward(rows, positions, coefficients, VT, runs, count, product, columns):
     """Products and column sums of four active anchors."""
     P = np.empty((QUAD, VT.shape[0]))
@@ -236,7 +210,7 @@ def _quad_backward(rows, positions, coefficients, VT, runs, count, product, colu
                 out[k] += x[r] * P[r, k]
 
 
-@compiled
+@inner
 def _pair_backward(rows, r1, r2, lone, positions, coefficients, VT, runs, count, product, columns):
     """Products and column sums of two active anchors (of one, given twice, if it is alone)."""
     p = np.empty(VT.shape[0])
@@ -261,7 +235,7 @@ def _pair_backward(rows, r1, r2, lone, positions, coefficients, VT, runs, count,
             out2[k] += y * q[k]
 
 
-@compiled
+@inner
 def _spread(rows, positions, coefficients, VT, runs, count, transposed):
     """transposed[:, j] += Σ_r W_rj v_r for the 4 anchors of a quad."""
     at = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite.binding import get_host_cpu_features
 
-from vicinal.kernels.compiled import compiled, compiled_sum, fast_exp
+from vicinal.kernels.compiled import fast_exp, inner, inner_sum
 
 QUAD = 4
 HAS_32_REGISTERS = bool(get_host_cpu_features().get("avx512f"))
@@ -20,7 +20,7 @@ LANES = 128
 """Independent partial results of a reduction: it vectorizes without reordering sums."""
 
 
-@compiled
+@inner
 def _start_rank4(d0, d1, d2, d3, norms, z0, z1, z2, z3, a):
     for j in range(d0.shape[0]):
         q, w0, w1, w2, w3 = norms[j], z0[j], z1[j], z2[j], z3[j]
@@ -30,7 +30,7 @@ def _start_rank4(d0, d1, d2, d3, norms, z0, z1, z2, z3, a):
         d3[j] = q + a[3, 0] * w0 + a[3, 1] * w1 + a[3, 2] * w2 + a[3, 3] * w3
 
 
-@compiled
+@inner
 def add_rank4(d0, d1, d2, d3, z0, z1, z2, z3, a):
     """d_r += Σ_k a_rk z_k for 4 rows d and 4 rows z: the rank-4 update all products are made of."""
     for j in range(d0.shape[0]):
@@ -41,7 +41,7 @@ def add_rank4(d0, d1, d2, d3, z0, z1, z2, z3, a):
         d3[j] += a[3, 0] * w0 + a[3, 1] * w1 + a[3, 2] * w2 + a[3, 3] * w3
 
 
-@compiled
+@inner
 def quad_distances(B, ZT, norms, start, stop, D, at):
     """D[r, at:] ← ‖z_j‖² + b_r·z_j for j in start:stop.
 
@@ -61,7 +61,7 @@ def quad_distances(B, ZT, norms, start, stop, D, at):
                 add_rank4(d[0], d[1], d[2], d[3], z[0], z[1], z[2], z[3], b)
 
 
-@compiled_sum
+@inner_sum
 def _sum(d):
     total = np.float64(0.0)
     for j in range(d.shape[0]):
@@ -69,13 +69,13 @@ def _sum(d):
     return total
 
 
-@compiled
+@inner
 def _fold_smaller(lanes, chunk):
     for i in range(chunk.shape[0]):
         lanes[i] = chunk[i] if chunk[i] < lanes[i] else lanes[i]
 
 
-@compiled
+@inner
 def _smallest_of_few(d):
     """Without slices, whose reference counts would cost more than the comparisons."""
     whole = d.shape[0] - d.shape[0] % 4
@@ -90,7 +90,7 @@ def _smallest_of_few(d):
     return min(min(a, b), min(c, e))
 
 
-@compiled
+@inner
 def smallest(d, lanes):
     """The minimum of a row."""
     if d.shape[0] < 4 * LANES:
@@ -105,7 +105,7 @@ def smallest(d, lanes):
     return lanes[0]
 
 
-@compiled
+@inner
 def largest(d, lanes):
     """The maximum of a row; it is made the minimum of the negated row and back."""
     for j in range(d.shape[0]):
@@ -116,7 +116,7 @@ def largest(d, lanes):
     return most
 
 
-@compiled
+@inner
 def exponentiate(d, alpha, extreme, lanes):
     """d ← exp(−α (d − extreme)) in place; returns the sum."""
     n = d.shape[0]
@@ -136,7 +136,7 @@ def exponentiate(d, alpha, extreme, lanes):
     return total + _sum(rest)
 
 
-@compiled
+@inner
 def exponentiate_gently(d, alpha, extreme):
     """d ← exp(x), x = −α (d − extreme), where every |x| ≤ ½; returns Σ (eˣ − 1) without cancelling.
 
@@ -158,7 +158,7 @@ def exponentiate_gently(d, alpha, extreme):
     return total
 
 
-@compiled
+@inner
 def weigh_uniformly(d):
     """d ← 1 (0 where excluded) in place; returns the sum of the distances before."""
     total = np.float64(0.0)
@@ -169,7 +169,7 @@ def weigh_uniformly(d):
     return total
 
 
-@compiled
+@inner
 def mark_extreme(d, extreme):
     """d ← 1 where it equals the extreme, else 0; returns how many there are."""
     ties = 0
@@ -180,7 +180,7 @@ def mark_extreme(d, extreme):
     return ties
 
 
-@compiled_sum
+@inner_sum
 def _pair_dot4(e, f, v0, v1, v2, v3):
     zero = e.dtype.type(0)
     s0, s1, s2, s3 = zero, zero, zero, zero
@@ -198,7 +198,7 @@ def _pair_dot4(e, f, v0, v1, v2, v3):
     return s0, s1, s2, s3, t0, t1, t2, t3
 
 
-@compiled_sum
+@inner_sum
 def _quad_dot4(e, f, g, h, v0, v1, v2, v3):
     zero = e.dtype.type(0)
     s0, s1, s2, s3 = zero, zero, zero, zero
@@ -227,7 +227,7 @@ def _quad_dot4(e, f, g, h, v0, v1, v2, v3):
     return s0, s1, s2, s3, t0, t1, t2, t3, p0, p1, p2, p3, q0, q1, q2, q3
 
 
-@compiled
+@inner
 def quad_products(e, f, g, h, VT, start, P):
     """P[r] += V[start:…]ᵀ (e, f, g, h)[r]: the fastest where 16 sums fit the registers."""
     stop = start + e.shape[0]
@@ -249,7 +249,7 @@ def quad_products(e, f, g, h, VT, start, P):
             P[3, k + i] += s[3 * QUAD + i]
 
 
-@compiled
+@inner
 def add_quad(sums, e, f, g, h, x):
     """sums += Σ_r x_r·(e, f, g, h)[r]."""
     a, b, c, d = x[0], x[1], x[2], x[3]
@@ -257,7 +257,7 @@ def add_quad(sums, e, f, g, h, x):
         sums[j] += a * e[j] + b * f[j] + c * g[j] + d * h[j]
 
 
-@compiled
+@inner
 def pair_products(e, f, VT, start, p, q):
     """p += V[start:…]ᵀ e and q += V[start:…]ᵀ f: two rows of E V from one reading of V."""
     stop = start + e.shape[0]
@@ -275,7 +275,7 @@ def pair_products(e, f, VT, start, p, q):
             q[k + i] += r[QUAD + i]
 
 
-@compiled
+@inner
 def add_pair(sums, x, e, y, f):
     """sums += x·e + y·f."""
     for j in range(sums.shape[0]):
