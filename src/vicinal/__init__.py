@@ -2,16 +2,32 @@
 
 from vicinal.classifiers.class_mean import ClassMeanKNN
 from vicinal.learners.ann import ANN
+from vicinal.learners.boostmetric import BoostMetric
+from vicinal.learners.gmml import GMML
+from vicinal.learners.itml import ITML
+from vicinal.learners.ldml import LDML
+from vicinal.learners.lmnn import LMNN
+from vicinal.learners.mcml import MCML
 from vicinal.learners.nca import NCA
 from vicinal.learners.pnca import PNCA
+from vicinal.learners.rvml import RVML
+from vicinal.learners.scml import SCML
 from vicinal.objective.soft_average import gamma_for_k, k_for_gamma, soft_average
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ANN",
+    "GMML",
+    "ITML",
+    "LDML",
+    "LMNN",
+    "MCML",
     "NCA",
     "PNCA",
+    "RVML",
+    "SCML",
+    "BoostMetric",
     "ClassMeanKNN",
     "gamma_for_k",
     "k_for_gamma",

@@ -1,0 +1,68 @@
+"""The compiled half of :mod:`vicinal.learners.itml`; imported at fit time only."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.kernels.compiled import compiled_sum
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@compiled_sum  # type: ignore[untyped-decorator]
+def _update_and_multiply(A: Array, beta: float, w: Array, v: Array, Av: Array) -> float:
+    """A ← A + β w wᵀ in the lower triangle, then Av ← A v; returns vᵀ A v.
+
+    In one sweep over A, because large A are limited by how fast memory is.
+    """
+    for i in range(A.shape[0]):
+        total = 0.0
+        scaled = beta * w[i]
+        for j in range(i):
+            a = A[i, j] + scaled * w[j]
+            A[i, j] = a
+            total += a * v[j]
+            Av[j] += a * v[i]
+        A[i, i] += scaled * w[i]
+        Av[i] = total + A[i, i] * v[i]
+    p = 0.0
+    for i in range(A.shape[0]):
+        p += Av[i] * v[i]
+    return p
+
+
+@compiled_sum  # type: ignore[untyped-decorator]
+def project_in_turn(
+    A: Array, V: Array, sign: Array, bound: Array, multiplier: Array, gamma: float
+) -> float:
+    """One pass of Bregman projections, in place on A (d, d) and multiplier (p,).
+
+    For every pair c with difference v = V[c] and p = vᵀ A v: the largest step α ≤ λ_c towards
+    p = ξ_c, then λ_c ← λ_c − α and A⁻¹ ← A⁻¹ − δ_c α v vᵀ, that is A ← A + β (A v)(A v)ᵀ. The
+    slack is a function of the multiplier, 1/ξ_c = 1/ξ⁰_c − δ_c λ_c/γ, and γ may be infinite.
+
+    Returns by how much −log det A has grown.
+    """
+    d = A.shape[0]
+    Av, w = np.zeros(d), np.zeros(d)
+    beta, growth = 0.0, 0.0
+    for c in range(V.shape[0]):
+        p = _update_and_multiply(A, beta, w, V[c], Av)  # the update is that of the previous pair
+        beta = 0.0
+        if not p > 0:  # A is positive definite but for rounding
+            continue
+        inverse_xi = 1.0 / bound[c] - sign[c] * multiplier[c] / gamma
+        step = min(multiplier[c], sign[c] * (1.0 / p - inverse_xi) / (1.0 + 1.0 / gamma))
+        multiplier[c] -= step
+        shrinkage = 1.0 - sign[c] * step * p
+        beta = sign[c] * step / shrinkage
+        growth += np.log(shrinkage)
+        Av, w = w, Av
+    for i in range(d):
+        for j in range(i + 1):
+            A[i, j] += beta * w[i] * w[j]
+            A[j, i] = A[i, j]
+    return growth

@@ -1,0 +1,251 @@
+"""LMNN: large margin nearest neighbor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.validation import validate_data
+
+from vicinal.kernels import BACKENDS, Comparisons
+from vicinal.kernels.impostors import PushKernel, make_push_kernel
+from vicinal.learners.base import DTYPES
+from vicinal.learners.configuration import check_choice
+from vicinal.learners.descent import (
+    SCALED_INITS,
+    check_descent,
+    descend,
+    parametrization_of,
+    params_of,
+    store_evidence,
+    unlabeled_data,
+    warn_excluded,
+)
+from vicinal.learners.labeled_data import LabeledData, sort_by_class
+from vicinal.learners.start import starting_factor
+from vicinal.learners.supervision import Triplets
+from vicinal.learners.weak_learner import TripletLearner
+from vicinal.objective.lmnn_objective import LMNNObjective, TripletPush, targets_of_triplets
+from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.pull import pull_matrix
+from vicinal.solvers import Solution
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+Supervision: TypeAlias = Callable[[FloatArray], tuple[Comparisons, PushKernel]]
+"""Targets and push, given the points among which the nearest are to be taken."""
+
+LOSSES = ("hinge", "squared_hinge")
+
+
+class LMNN(TripletLearner):
+    """Large Margin Nearest Neighbor.
+
+    Every sample i pulls its target neighbors T_i, the k nearest of its class, and pushes impostors,
+    samples l of other classes that are not farther than a target by a margin of 1. With
+    d_ij = ‖L(x_i − x_j)‖² it minimizes
+
+    .. code-block:: text
+
+        E = (1 − μ) Σ_i Σ_{j∈T_i} d_ij + μ Σ_i Σ_{j∈T_i} Σ_{l: y_l ≠ y_i} h(1 + d_ij − d_il)
+
+    with h(x) = [x]₊ (the paper's) or [x]₊². E is convex in M = LᵀL. Every evaluation finds all
+    impostors, exactly, in memory of order n.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=3
+        k, the number of target neighbors; fewer in classes that have no more.
+    push_weight : float in [0, 1], default=0.5
+        μ of the JMLR paper: it multiplies the push, 1 − μ the pull. (metric-learn's
+        ``regularization`` is 1 − μ.)
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        h. The squared hinge is smooth.
+    refresh_every : int, default=None
+        Choose the target neighbors anew, under the metric learned so far, every so many
+        iterations. None keeps those of the input space, as the paper does.
+    n_components : int, default=None
+        Rows of L; None keeps all features. Fewer need solver="lbfgs".
+    init : {"auto", "identity", "pca", "lda", "random"} or array, default="auto"
+        Where to start. "auto" is the identity (for fewer components LDA or PCA directions), scaled
+        so that the mean squared distance to a target is 1, as "pca", "lda" and "random" are.
+        "identity" and arrays of shape (n_components, n_features) are taken as they are.
+    solver : {"lbfgs", "pgd", "apg"}, default="lbfgs"
+        "lbfgs" minimizes over L. "pgd" is the projected subgradient over M, with steps that grow
+        while they succeed and are halved when they fail; "apg" is its accelerated sister.
+    max_iter : int, default=500
+        Iterations.
+    tol : float, default=1e-5
+        Stop when the objective's mean relative decrease an iteration, over 5 of them, or the
+        relative size of the gradient is below this.
+    backend : {"auto", "numba", "numpy"}, default="auto"
+        What computes it; "numpy" is the slow, readable reference.
+    callback : callable, default=None
+        Called after every iteration with ``n_iter``, ``objective``, ``step`` and ``components``
+        of the run; a true return value stops it.
+    verbose : int, default=0
+        1 logs every tenth iteration, 2 every one, on the logger "vicinal".
+    random_state : int, RandomState or None, default=None
+        For init="random".
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    objective_ : float
+        E at ``components_``.
+    history_ : ndarray
+        E of the start and of every accepted iterate.
+    n_iter_, converged_, stop_reason_
+        How the run ended: "gradient", "decrease" or "step" (converged), "max_iter", "callback".
+    n_excluded_ : int
+        Samples that are alone in their class: they have no targets and serve as impostors only.
+    classes_ : ndarray
+        The class labels (after ``fit``).
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Weinberger, Saul: Distance Metric Learning for Large Margin Nearest Neighbor Classification.
+    JMLR 10, 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> import vicinal as vc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = make_pipeline(vc.LMNN(), KNeighborsClassifier(3))
+    >>> model.fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 3,
+        *,
+        push_weight: float = 0.5,
+        loss: str = "hinge",
+        refresh_every: int | None = None,
+        n_components: int | None = None,
+        init: Any = "auto",
+        solver: str = "lbfgs",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        backend: str = "auto",
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.push_weight = push_weight
+        self.loss = loss
+        self.refresh_every = refresh_every
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.backend = backend
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the metric from class labels: nearest targets, all impostors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of any type that scikit-learn takes.
+        """
+        samples, labels = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        self._check_parameters(samples.shape[1])
+        data = sort_by_class(samples.astype(np.float64), labels)
+
+        def nearest(Z: FloatArray) -> tuple[Comparisons, PushKernel]:
+            targets = compare(Z, data.offsets, similar=int(self.n_neighbors))
+            return targets, make_push_kernel(targets, self.backend)
+
+        self.classes_ = data.classes
+        self.n_excluded_ = int((np.diff(data.offsets) == 1).sum())
+        warn_excluded(self.n_excluded_, len(samples))
+        return self._learn(data, nearest, samples.dtype)
+
+    def _learn_triplets(self, X: FloatArray, triplets: Triplets, codes: IndexArray | None) -> Self:
+        """The pull of the distinct pairs (i, j), the push of the triplets, and of no others."""
+        self._check_parameters(X.shape[1])
+        if self.refresh_every is not None:
+            raise ValueError(
+                "refresh_every chooses target neighbors anew, but given triplets name theirs; "
+                "use refresh_every=None"
+            )
+        if isinstance(self.init, str) and self.init == "lda":
+            raise ValueError("init='lda' needs class labels; use 'auto' or 'pca' with triplets")
+        data = unlabeled_data(X)
+        targets = targets_of_triplets(triplets.i, triplets.j, len(X))
+        push = TripletPush(triplets.i, triplets.j, triplets.l)
+        self.n_excluded_ = 0
+        return self._learn(data, lambda Z: (targets, push), X.dtype)
+
+    def _learn(self, data: LabeledData, supervision: Supervision, dtype: np.dtype[Any]) -> Self:
+        """Solve; if targets are to be refreshed, in legs of so many iterations."""
+        parametrization = parametrization_of(self)
+
+        def to_components(params: FloatArray) -> FloatArray:
+            return np.asarray(parametrization.factor(params) / data.scale, dtype=dtype)
+
+        def solve(targets: Comparisons, push: PushKernel, start: FloatArray, n: int) -> Solution:
+            problem = LMNNObjective(
+                X=data.X,
+                anchors=targets.anchors,
+                push=push,
+                parametrization=parametrization,
+                squared=self.loss == "squared_hinge",
+                push_weight=float(self.push_weight),
+                pull=(1.0 - self.push_weight) * pull_matrix(data.X, targets, data.weights),
+            )
+            leg = min(self.refresh_every or self.max_iter, self.max_iter - n)
+            return descend(self, problem, start, to_components, max_iter=leg, n_iter_before=n)
+
+        targets, push = supervision(data.X)
+        solution = solve(targets, push, params_of(self, self._start(data, targets)), 0)
+        while solution.stop_reason == "max_iter" and solution.n_iter < self.max_iter:
+            Z = data.X @ parametrization.factor(solution.params).T
+            following = solve(*supervision(Z), solution.params, solution.n_iter)
+            solution = replace(
+                following,
+                n_iter=solution.n_iter + following.n_iter,
+                history=np.concatenate([solution.history, following.history[1:]]),
+            )
+        self.components_ = to_components(solution.params)
+        store_evidence(self, solution, stacklevel=4)
+        return self
+
+    def _start(self, data: LabeledData, targets: Comparisons) -> FloatArray:
+        """L to start from, in the units of ``data.X``."""
+        d = data.X.shape[1]
+        rng = check_random_state(self.random_state)
+        L = starting_factor(self.init, data, self.n_components or d, 20.0, rng)
+        if isinstance(self.init, str) and self.init in SCALED_INITS:
+            C = pull_matrix(data.X, targets, data.weights)
+            mean = float(np.vdot(L, L @ C)) / max(int(targets.n_similar.sum()), 1)
+            L = L / np.sqrt(mean) if mean > 0 else L
+        return L
+
+    def _check_parameters(self, d: int) -> None:
+        check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
+        check_scalar(self.push_weight, "push_weight", Real, min_val=0, max_val=1)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("backend", self.backend, BACKENDS)
+        if self.refresh_every is not None:
+            check_scalar(self.refresh_every, "refresh_every", Integral, min_val=1)
+        check_descent(self, d)

@@ -1,0 +1,158 @@
+"""MCML: maximally collapsing metric learning."""
+
+from __future__ import annotations
+
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from vicinal.kernels import BACKENDS, make_kernel
+from vicinal.learners.base import DTYPES, MetricLearner
+from vicinal.learners.configuration import check_choice
+from vicinal.learners.descent import (
+    check_descent,
+    descend,
+    median_start,
+    parametrization_of,
+    params_of,
+    store_evidence,
+    warn_excluded,
+)
+from vicinal.learners.labeled_data import sort_by_class
+from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
+from vicinal.objective.neighbor_sets import compare
+
+FloatArray: TypeAlias = NDArray[np.floating]
+
+
+class MCML(MetricLearner):
+    """Maximally Collapsing Metric Learning.
+
+    Would like every class to be one point, far from the others: every sample i chooses its neighbor
+    with probabilities p_i, which are to be the uniform p⁰_i on its class. Minimizes
+
+    .. code-block:: text
+
+        J = Σ_i KL(p⁰_i ‖ p_i),     p_i(j) = e^{−d_ij} / Σ_{k≠i} e^{−d_ik},     p⁰_i(j) = 1/|S_i|
+
+    with S_i all other samples of the class and d_ij = ‖L(x_i − x_j)‖². J is convex in M = LᵀL; its
+    minimum often has a low rank by itself.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Rows of L; None keeps all features. Fewer need solver="lbfgs".
+    init : {"auto", "identity", "pca", "lda", "random"} or array, default="auto"
+        Where to start. "auto" is the identity (for fewer components LDA or PCA directions), scaled
+        so that the median squared distance is 1, as "pca", "lda" and "random" are. "identity" and
+        arrays of shape (n_components, n_features) are taken as they are.
+    solver : {"lbfgs", "pgd", "apg"}, default="lbfgs"
+        "lbfgs" minimizes over L, "pgd" is the projected gradient over M, "apg" its accelerated
+        sister.
+    max_iter : int, default=500
+        Iterations.
+    tol : float, default=1e-5
+        Stop when the objective's mean relative decrease an iteration, over 5 of them, or the
+        relative size of the gradient is below this.
+    backend : {"auto", "numba", "numpy"}, default="auto"
+        What computes it; "numpy" is the slow, readable reference.
+    callback : callable, default=None
+        Called after every iteration with ``n_iter``, ``objective``, ``step`` and ``components``
+        of the run; a true return value stops it.
+    verbose : int, default=0
+        1 logs every tenth iteration, 2 every one, on the logger "vicinal".
+    random_state : int, RandomState or None, default=None
+        For init="random".
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    objective_ : float
+        J at ``components_``.
+    history_ : ndarray
+        J of the start and of every accepted iterate.
+    n_iter_, converged_, stop_reason_
+        How the run ended: "gradient", "decrease" or "step" (converged), "max_iter", "callback".
+    n_excluded_ : int
+        Samples that are alone in their class: they have no p⁰ and are neighbors only.
+    classes_ : ndarray
+        The class labels.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Globerson, Roweis: Metric Learning by Collapsing Classes. NIPS 2005. (There the same-class terms
+    of a sample are summed; here, as in the KL divergence, they are averaged.)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import vicinal as vc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> mcml = vc.MCML().fit(X, y)
+    >>> mcml.transform(X).shape, mcml.objective_ < 40
+    ((150, 4), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        init: Any = "auto",
+        solver: str = "lbfgs",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        backend: str = "auto",
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.backend = backend
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of any type that scikit-learn takes.
+        """
+        samples, labels = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        check_descent(self, samples.shape[1])
+        check_choice("backend", self.backend, BACKENDS)
+        data = sort_by_class(samples.astype(np.float64), labels)
+        comparisons = compare(data.X, data.offsets)
+        parametrization = parametrization_of(self)
+        problem = MCMLObjective(
+            X=data.X,
+            comparisons=comparisons,
+            kernel=make_kernel(comparisons, self.backend),
+            parametrization=parametrization,
+            pull=mean_pull(data.X, comparisons),
+        )
+
+        def to_components(params: FloatArray) -> FloatArray:
+            return np.asarray(parametrization.factor(params) / data.scale, dtype=samples.dtype)
+
+        L = median_start(self, data, check_random_state(self.random_state))
+        self.classes_ = data.classes
+        self.n_excluded_ = len(samples) - len(comparisons.anchors)
+        warn_excluded(self.n_excluded_, len(samples))
+        solution = descend(self, problem, params_of(self, L), to_components)
+        self.components_ = to_components(solution.params)
+        store_evidence(self, solution, stacklevel=3)
+        return self

@@ -1,0 +1,285 @@
+"""Sparse Compositional Metric Learning (Shi, Bellet, Sha 2014), the global metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_random_state, check_scalar
+
+from vicinal.learners.composition import Composition, compose, mean_hinge
+from vicinal.learners.composition_learner import Composed, CompositionLearner, TripletData
+from vicinal.learners.configuration import check_choice
+from vicinal.learners.local_bases import local_lda, triplet_directions
+from vicinal.learners.progress import fit_callback
+from vicinal.solvers import SOLVERS, Progress
+
+FloatArray: TypeAlias = NDArray[np.floating]
+
+MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
+BATCH_SIZE = {"dual_averaging": 1, "adagrad": 10}
+N_EVALUATIONS = 20
+"""How often a stochastic run looks at the whole objective: the original's 5,000 of 100,000."""
+WIDTH = 1e-3
+"""Of the smoothed kink: what the hinge loss is off by is at most half of it."""
+
+
+class SCML(CompositionLearner):
+    r"""Sparse Compositional Metric Learning: a few of many local discriminant directions.
+
+    The metric M = Σ_k w_k b_k b_kᵀ is composed of fixed bases b_k; minimized over w ≥ 0 is
+
+    .. code-block:: text
+
+        J = (1/|C|) Σ_(i,j,l)∈C [1 + d_ij − d_il]₊ + β Σ_k w_k
+
+    over triplets C: i ought to be nearer to j than to l, d_ij = (x_i − x_j)ᵀ M (x_i − x_j). From
+    labels, these are the nearest ``n_similar`` of the class × the nearest ``n_dissimilar`` of the
+    others for every sample. J is convex; β makes w sparse.
+
+    The authors standardize the features and then scale every *row* to unit length. That is not
+    linear, so it is no part of the metric: put it in front, as in ``make_pipeline(StandardScaler(),
+    Normalizer(), SCML())``. What it is needed for, a scale at which β and the stochastic steps
+    make sense, ``rescale`` gives without it.
+
+    Parameters
+    ----------
+    beta : float, default=1e-5
+        β, price of the bases' weights.
+    basis : {"auto", "lda", "triplets"} or array of shape (n_basis, n_features), default="auto"
+        "lda": Fisher's discriminants of the surroundings of k-means centers, at two scales.
+        "triplets": the like from triplets, where there are no labels. "auto" is "lda" with labels,
+        "triplets" without. An array is taken as it is; the paper's bases have length 1.
+    n_basis : int, default=None
+        How many bases to make; some more or less distinct ones may turn out useless. None is
+        20 × n_features, for "lda" at most 2 n_samples min(n_classes − 1, n_features) − 1.
+    n_similar, n_dissimilar : int, default=3 and 10
+        Neighbors of either kind that make a sample's triplets, Euclidean in the space of X.
+    rescale : bool, default=True
+        Measure the data in units of their root mean square distance from the mean, so that neither
+        β nor γ depends on the features' units. False takes the data as they are.
+    solver : {"smoothed", "dual_averaging", "adagrad"}, default="smoothed"
+        "smoothed" is deterministic: accelerated projected gradient on the hinge loss with its kink
+        rounded over a width of 0.001. "dual_averaging" is the authors' stochastic algorithm,
+        "adagrad" that of metric-learn, with a step of its own for every weight; both keep the best
+        of 20 evaluated iterates.
+    gamma : float, default=5e-3
+        γ, inverse step size of the stochastic solvers.
+    batch_size : int, default=None
+        Triplets a stochastic step; None is 1 for "dual_averaging" and 10 for "adagrad".
+    n_components : int, default=None
+        Rows of L: that many leading eigenvectors of the learned M, the best approximation of this
+        rank. None gives as many as M needs, the smaller of the numbers of bases used and features.
+    max_iter : int, default=None
+        Iterations; None is 1,000 for "smoothed", 100,000 steps for "dual_averaging", 10,000 for
+        "adagrad".
+    tol : float, default=1e-5
+        "smoothed" stops when the mean decrease of 1 + J an iteration, over 5 of them, or the size
+        of its gradient, both relative to 1 + J, is below this. The stochastic solvers never stop.
+    callback : callable, default=None
+        Called after every iteration (evaluation of a stochastic solver) with ``n_iter``,
+        ``objective``, ``step`` and ``components``; a true return value stops the run.
+    verbose : int, default=0
+        1 logs every tenth iteration, 2 every one, on the logger "vicinal".
+    random_state : int, RandomState or None, default=None
+        For k-means and the draws of the stochastic solvers.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L with M = LᵀL.
+    weights_, bases_ : ndarray of shape (n_active,) and (n_active, n_features)
+        The positive w_k and their b_k: M = Σ_k w_k b_k b_kᵀ / scale_².
+    scale_ : float
+        The unit of the data (1 without ``rescale``).
+    objective_ : float
+        J, with the hinge loss as it is, at ``weights_``.
+    history_ : ndarray
+        J of the start w = 0 and of every iterate that lowered it.
+    n_iter_, converged_, stop_reason_
+        How the run ended: "gradient", "decrease" or "step" (converged), "max_iter", "callback". The
+        stochastic solvers have no test of convergence and end with "max_iter".
+    n_excluded_ : int
+        Samples that are alone in their class and hence anchor no triplet (after ``fit``).
+    classes_ : ndarray
+        The class labels (after ``fit``).
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Shi, Bellet, Sha: Sparse Compositional Metric Learning. AAAI 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import vicinal as vc
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), vc.SCML(random_state=0), KNeighborsClassifier(3))
+    >>> model.fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        beta: float = 1e-5,
+        *,
+        basis: Any = "auto",
+        n_basis: int | None = None,
+        n_similar: int = 3,
+        n_dissimilar: int = 10,
+        rescale: bool = True,
+        solver: str = "smoothed",
+        gamma: float = 5e-3,
+        batch_size: int | None = None,
+        n_components: int | None = None,
+        max_iter: int | None = None,
+        tol: float = 1e-5,
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.beta = beta
+        self.basis = basis
+        self.n_basis = n_basis
+        self.n_similar = n_similar
+        self.n_dissimilar = n_dissimilar
+        self.rescale = rescale
+        self.solver = solver
+        self.gamma = gamma
+        self.batch_size = batch_size
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _compose(self, data: TripletData) -> Composed:
+        rng = check_random_state(self.random_state)
+        bases = self._bases(data, rng)
+        objective = Composition(data.sums, bases, mean_hinge, float(self.beta))
+        report = fit_callback(
+            type(self).__name__,
+            self.callback,
+            self.verbose,
+            0,
+            lambda w: self._to_components(w, bases, data.scale),
+        )
+        best = _Best(objective, report)
+        max_iter = MAX_ITER[self.solver] if self.max_iter is None else self.max_iter
+        run = self._descend if self.solver == "smoothed" else self._draw
+        try:
+            stop_reason = run(data, best, max_iter, rng)
+        except KeyboardInterrupt:
+            stop_reason = "interrupted"
+        return Composed(best.weights, bases, best.n_iter, stop_reason, np.array(best.history))
+
+    def _descend(
+        self, data: TripletData, best: _Best, max_iter: int, rng: np.random.RandomState
+    ) -> str:
+        objective = best.objective
+        smoothed = Composition(data.sums, objective.bases, _smoothed_hinge, objective.penalty)
+        solution = SOLVERS["apg"](
+            smoothed, best.weights, max_iter=max_iter, tol=self.tol, callback=best.offer
+        )
+        return solution.stop_reason
+
+    def _draw(
+        self, data: TripletData, best: _Best, max_iter: int, rng: np.random.RandomState
+    ) -> str:
+        from vicinal.learners._scml_steps import DualAveraging
+
+        averaging = DualAveraging(
+            data.sums.X,
+            best.objective.bases,
+            data.triplets,
+            beta=float(self.beta),
+            gamma=float(self.gamma),
+            adaptive=self.solver == "adagrad",
+            batch_size=self.batch_size or BATCH_SIZE[self.solver],
+        )
+        every = max(1, max_iter // N_EVALUATIONS)
+        return averaging.run(
+            max_iter, every, rng, lambda t, w: best.offer(Progress(t, np.nan, w, np.nan))
+        )
+
+    def _bases(self, data: TripletData, rng: np.random.RandomState) -> FloatArray:
+        n, d = data.sums.X.shape
+        if not isinstance(self.basis, str):
+            return _given_bases(self.basis, self.n_basis, d)
+        basis = self.basis
+        if basis == "auto":
+            basis = "triplets" if data.codes is None else "lda"
+        if basis == "lda":
+            if data.codes is None:
+                raise ValueError("basis='lda' needs labels; use basis='triplets', or an array")
+            most = 2 * n * min(int(data.codes.max()), d) - 1
+            bases = local_lda(data.sums.X, data.codes, self.n_basis or min(20 * d, most), rng)
+        else:
+            bases = triplet_directions(data.sums.X, data.triplets, self.n_basis or 20 * d, rng)
+        return bases if len(bases) else np.eye(d)  # the axes where nothing separates
+
+    def _may_converge(self) -> bool:
+        return self.solver == "smoothed"
+
+    def _check_parameters(self, d: int) -> None:
+        super()._check_parameters(d)
+        check_scalar(self.beta, "beta", Real, min_val=0)
+        check_scalar(self.gamma, "gamma", Real, min_val=0, include_boundaries="neither")
+        check_choice("basis", self.basis, ("auto", "lda", "triplets"), or_array=True)
+        check_choice("solver", self.solver, tuple(MAX_ITER))
+        for name in ("n_basis", "batch_size", "max_iter"):
+            if getattr(self, name) is not None:
+                check_scalar(getattr(self, name), name, Integral, min_val=1)
+
+
+class _Best:
+    """The lowest of the iterates shown to it, by the hinge loss as it is."""
+
+    def __init__(
+        self, objective: Composition, report: Callable[[Progress], bool | None] | None
+    ) -> None:
+        self.objective, self._report = objective, report
+        self.weights: FloatArray = np.zeros(len(objective.bases))
+        self.history = [1.0]  # every triplet of w = 0 has loss 1
+        self.n_iter = 0
+
+    def offer(self, progress: Progress) -> bool:
+        """Keep the iterate if it is the lowest so far; whether the callback wants no more."""
+        self.n_iter = progress.n_iter
+        value = self._value(progress.params)
+        if value < self.history[-1]:
+            self.weights = progress.params
+            self.history.append(value)
+        if self._report is None:
+            return False
+        return bool(self._report(Progress(progress.n_iter, value, progress.params, progress.step)))
+
+    def _value(self, w: FloatArray) -> float:
+        objective = self.objective
+        loss, _ = mean_hinge(objective.sums.margins(compose(w, objective.bases)))
+        return loss + objective.penalty * float(w.sum())
+
+
+def _smoothed_hinge(margins: FloatArray) -> tuple[float, FloatArray]:
+    """1 + the rounded hinge: solvers stop by relative decrease, and J, 1 at first, may near 0."""
+    value, u = mean_hinge(margins, WIDTH)
+    return 1.0 + value, u
+
+
+def _given_bases(basis: Any, n_basis: int | None, d: int) -> FloatArray:
+    bases = check_array(basis, dtype=np.float64, input_name="basis")
+    if bases.shape[1] != d:
+        raise ValueError(f"basis has {bases.shape[1]} columns, X has {d} features")
+    if n_basis is not None and n_basis != len(bases):
+        raise ValueError(f"basis has {len(bases)} rows but n_basis={n_basis}; leave n_basis out")
+    if not np.any(bases, axis=1).all():
+        raise ValueError("basis has a row of zeros, which measures nothing")
+    return bases

@@ -1,0 +1,113 @@
+"""LMNN's objective: pull target neighbors near, push impostors beyond a margin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.kernels.contract import Comparisons, IndexLists
+from vicinal.kernels.impostors import Push, PushKernel
+from vicinal.objective.pair_laplacian import pair_distances, pair_laplacian
+from vicinal.objective.parametrization import Parametrization
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class LMNNObjective:
+    """E = (1 − μ) Σ_{i, j∈T_i} d_ij + μ Σ_{i, j∈T_i, l} h(1 + d_ij − d_il), convex in M.
+
+    Its (sub)gradient is that of Σ_ij W_ij d_ij with W_ij = (1 − μ) 1[j ∈ T_i] + μ Σ_l h′ for
+    targets and W_il = −μ Σ_j h′ for impostors.
+    """
+
+    X: FloatArray
+    """(n, d) the samples, in the order that the push kernel knows, centered."""
+    anchors: IndexArray
+    push: PushKernel
+    parametrization: Parametrization
+    squared: bool
+    push_weight: float
+    """μ."""
+    pull: FloatArray
+    """(d, d) (1 − μ) Σ_i Σ_{j∈T_i} x_ij x_ijᵀ: the pull is linear in M, so it is computed once."""
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.anchors)
+
+    def value_and_gradient(
+        self, params: FloatArray, rows: IndexArray | None = None
+    ) -> tuple[float, FloatArray]:
+        """E and ∂E/∂params; with ``rows``, unbiased estimates from these of the anchors."""
+        anchors = self.anchors if rows is None else self.anchors[rows]
+        weight = self.push_weight * self.n_rows / len(anchors)
+        L = self.parametrization.factor(params)
+        Z = self.X @ L.T  # (n, m)
+        pushed = 0.0
+
+        def laplacian(V: FloatArray, symmetric: bool) -> FloatArray:
+            nonlocal pushed
+            push = self.push.sweep(Z, V, squared=self.squared, symmetric=symmetric, rows=anchors)
+            pushed += weight * push.value
+            return weight * push.laplacian
+
+        gradient = self.parametrization.gradient(params, self.X, laplacian)
+        pull, pull_gradient = self.parametrization.linear(params, self.pull)
+        return pull + pushed, gradient + pull_gradient
+
+    def project(self, params: FloatArray) -> FloatArray:
+        """The nearest feasible parameters."""
+        return self.parametrization.project(params)
+
+
+class TripletPush:
+    """The push of given triplets (i, j, l), each of them once, instead of all impostors."""
+
+    def __init__(self, i: IndexArray, j: IndexArray, l: IndexArray) -> None:  # noqa: E741
+        self._i, self._j, self._l = i, j, l
+
+    def sweep(
+        self,
+        Z: FloatArray,
+        V: FloatArray,
+        *,
+        squared: bool,
+        symmetric: bool,
+        rows: IndexArray | None = None,
+    ) -> Push:
+        """See :meth:`vicinal.kernels.impostors.PushKernel.sweep`."""
+        i, j, l = self._i, self._j, self._l  # noqa: E741
+        if rows is not None:
+            taken = np.isin(i, rows)
+            i, j, l = i[taken], j[taken], l[taken]  # noqa: E741
+        hinges = 1.0 + pair_distances(Z, i, j) - pair_distances(Z, i, l)
+        active = hinges > 0
+        i, j, l, hinges = i[active], j[active], l[active], hinges[active]  # noqa: E741
+        slopes = 2.0 * hinges if squared else np.ones(len(hinges))
+        laplacian = pair_laplacian(
+            np.concatenate([i, i]),
+            np.concatenate([j, l]),
+            np.concatenate([slopes, -slopes]),
+            V,
+            symmetric,
+        )
+        value = float((hinges**2 if squared else hinges).sum())
+        return Push(value, len(hinges), laplacian)
+
+
+def targets_of_triplets(i: IndexArray, j: IndexArray, n: int) -> Comparisons:
+    """The distinct pairs (i, j) of given triplets as target lists, for the pull."""
+    pairs = np.unique(np.stack([i, j]), axis=1)
+    counts = np.bincount(pairs[0], minlength=n)
+    return Comparisons(
+        offsets=np.array([0, n]),
+        anchors=np.flatnonzero(counts),
+        n_similar=counts,
+        n_dissimilar=counts,
+        similar=IndexLists(np.concatenate([[0], np.cumsum(counts)]), pairs[1]),
+    )
