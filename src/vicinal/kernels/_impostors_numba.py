@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vicinal.kernels.compiled import compiled, inner
-from vicinal.kernels.cpu_pruning import Tiles, _append_runs, _box_bounds
+from vicinal.kernels.cpu_pruning import Tiles, append_runs, box_bounds
 from vicinal.kernels.cpu_tiles import QUAD, quad_distances
 
 
@@ -61,10 +61,10 @@ def _runs(A, limits, label, points, bounds, runs):
     if points.prune:
         tiles = points.tiles
         for r in range(QUAD):
-            _box_bounds(A[r], tiles.low, tiles.high, bounds[r])
+            box_bounds(A[r], tiles.low, tiles.high, bounds[r])
         first, last = tiles.class_starts[label], tiles.class_starts[label + 1]
-        count = _append_runs(0, first, bounds, limits, tiles.starts, runs, 0)
-        return _append_runs(last, bounds.shape[1], bounds, limits, tiles.starts, runs, count)
+        count = append_runs(0, first, bounds, limits, tiles.starts, runs, 0)
+        return append_runs(last, bounds.shape[1], bounds, limits, tiles.starts, runs, count)
     runs[0, 0], runs[0, 1] = 0, points.offsets[label]
     runs[1, 0], runs[1, 1] = points.offsets[label + 1], points.norms.shape[0]
     return 2

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numba
 import numpy as np
 
 from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray, IndexLists, Respond
+from vicinal.kernels.cpu_layout import (
+    Quads,
+    cut_into_quads,
+    no_tiles,
+    rotate_to_principal_axes,
+    transpose_padded,
+)
 from vicinal.kernels.cpu_pruning import (
     MIN_POINTS,
-    Tiles,
     compact_order,
     make_tiles,
     needed_runs,
@@ -41,10 +46,6 @@ SERIAL_ELEMENTS = 2**18
 """Evaluations of fewer weights than this are not worth waking threads."""
 
 
-Quads: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
-"""Quads (q, 4) of positions, their classes (q,), and how many of the 4 are real (q,)."""
-
-
 class CpuKernel:
     """See :class:`vicinal.kernels.contract.Kernel`."""
 
@@ -52,7 +53,7 @@ class CpuKernel:
         self._comparisons = comparisons
         self._n_threads = n_threads
         offsets = np.asarray(comparisons.offsets)
-        self._all_quads = _cut_into_quads(np.sort(comparisons.anchors), offsets)
+        self._all_quads = cut_into_quads(np.sort(comparisons.anchors), offsets)
 
     def sweep(
         self,
@@ -130,7 +131,7 @@ class _Sweep:
         gaps = self._gaps()
         prune = n >= MIN_POINTS and _is_spread_out(norms, max(gaps))
         if prune:
-            Z = _rotate_to_principal_axes(Z)
+            Z = rotate_to_principal_axes(Z)
             order = compact_order(Z, offsets)
             position = np.empty(n, dtype=np.int64)
             position[order] = np.arange(n)
@@ -138,9 +139,9 @@ class _Sweep:
             order = position = np.arange(n)
         self._order, self._position, self._prune = order, position, prune
         permuted = order if prune else slice(None)
-        ZT = _transpose_padded(Z[permuted])
-        self._VT = _transpose_padded(self._V[permuted])
-        tiles = make_tiles(ZT, offsets) if prune else _no_tiles(ZT.dtype)
+        ZT = transpose_padded(Z[permuted])
+        self._VT = transpose_padded(self._V[permuted])
+        tiles = make_tiles(ZT, offsets) if prune else no_tiles(ZT.dtype)
         groups = self._comparisons.groups
         groups = np.empty(0, dtype=np.int64) if groups is None else groups[permuted]
         self._points = (ZT, norms[permuted], np.ascontiguousarray(groups, dtype=np.int64))
@@ -180,7 +181,7 @@ class _Sweep:
 
     def quads_of(self, rows: IndexArray) -> Quads:
         """The rows cut into quads of positions."""
-        return _cut_into_quads(np.sort(self._position[rows]), self._offsets)
+        return cut_into_quads(np.sort(self._position[rows]), self._offsets)
 
     def blocks(self, quads: Quads) -> list[Quads]:
         """Quads in blocks whose weights fit a cache."""
@@ -320,20 +321,6 @@ class _ListedRows:
             )
 
 
-def _transpose_padded(points: FloatArray) -> FloatArray:
-    """(m', n) the coordinates by row, padded with zeros to a multiple of QUAD."""
-    n, m = points.shape
-    out = np.zeros((m + -m % QUAD, n), dtype=points.dtype)
-    out[:m] = points.T
-    return out
-
-
-def _rotate_to_principal_axes(Z: FloatArray) -> FloatArray:
-    """The same distances in axes along which boxes are tight."""
-    _, axes = np.linalg.eigh(Z.T @ Z)
-    return Z @ axes
-
-
 def _mode(exponent: float, farthest: float, typical: float, dtype: np.dtype) -> int:
     """How exponents −α d up to α·farthest, most about α·typical, are best kept in range."""
     if abs(exponent) * farthest <= 0.5:
@@ -345,21 +332,3 @@ def _mode(exponent: float, farthest: float, typical: float, dtype: np.dtype) -> 
 def _is_spread_out(norms: FloatArray, gap: float) -> bool:
     """Whether typical squared distances exceed the gap beyond which a point is negligible."""
     return bool(2.0 * norms.mean() > gap)
-
-
-def _no_tiles(dtype: np.dtype) -> Tiles:
-    nothing = np.empty((0, 0), dtype=dtype)
-    return Tiles(np.zeros(1, np.int64), np.zeros(1, np.int64), nothing, nothing)
-
-
-def _cut_into_quads(positions: IndexArray, offsets: IndexArray) -> Quads:
-    """Quads of one class each from sorted positions; the last of a class repeats its last row."""
-    cuts = np.searchsorted(positions, offsets)  # (c + 1,)
-    sizes = np.diff(cuts)
-    per_class = -(-sizes // QUAD)
-    labels = np.repeat(np.arange(len(sizes)), per_class)
-    within = np.arange(len(labels)) - np.repeat(np.cumsum(per_class) - per_class, per_class)
-    first = cuts[labels] + QUAD * within
-    last = cuts[labels + 1] - 1
-    quads = positions[np.minimum(first[:, None] + np.arange(QUAD), last[:, None])]
-    return quads, labels, np.minimum(last - first + 1, QUAD)

@@ -124,7 +124,7 @@ def needed_runs(quads, labels, ZT, groups, tiles, gaps, runs, counts):
 
 
 @inner
-def _box_bounds(a, low, high, bounds):
+def box_bounds(a, low, high, bounds):
     """bounds[t] ← the squared distance from a to the box of tile t."""
     bounds[:] = 0
     for k in range(low.shape[0]):
@@ -159,7 +159,7 @@ def _quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs):
     n_tiles = bounds.shape[1]
     limits = np.empty((2, 4))
     for r in range(4):
-        _box_bounds(A[r], tiles.low, tiles.high, bounds[r])
+        box_bounds(A[r], tiles.low, tiles.high, bounds[r])
         best = first + np.argmin(bounds[r, first:last])
         limits[0, r] = gaps[0] + _nearest_in(best, tiles.starts, A[r], positions[r], ZT, groups)
         other, least = -1, np.inf
@@ -167,13 +167,13 @@ def _quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs):
             if (t < first or t >= last) and bounds[r, t] < least:
                 other, least = t, bounds[r, t]
         limits[1, r] = gaps[1] + _nearest_in(other, tiles.starts, A[r], positions[r], ZT, groups)
-    similar = _append_runs(first, last, bounds, limits[0], tiles.starts, runs, 0)
-    count = _append_runs(0, first, bounds, limits[1], tiles.starts, runs, similar)
-    return similar, _append_runs(last, n_tiles, bounds, limits[1], tiles.starts, runs, count)
+    similar = append_runs(first, last, bounds, limits[0], tiles.starts, runs, 0)
+    count = append_runs(0, first, bounds, limits[1], tiles.starts, runs, similar)
+    return similar, append_runs(last, n_tiles, bounds, limits[1], tiles.starts, runs, count)
 
 
 @inner
-def _append_runs(first, last, bounds, limit, starts, runs, count):
+def append_runs(first, last, bounds, limit, starts, runs, count):
     """Append the needed tiles of first:last to the runs, neighbors joined; returns the count."""
     open_run = False
     for t in range(first, last):

@@ -154,7 +154,7 @@ Block = tuple[IndexArray, IndexArray, IndexArray]
 def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexArray, Points]:
     """The points in the order and the form that the compiled loops want; where each row went."""
     from vicinal.kernels._impostors_numba import Points, sort_targets
-    from vicinal.kernels.cpu import _no_tiles, _rotate_to_principal_axes, _transpose_padded
+    from vicinal.kernels.cpu_layout import no_tiles, rotate_to_principal_axes, transpose_padded
     from vicinal.kernels.cpu_pruning import compact_order, make_tiles
 
     lists = targets.similar
@@ -164,7 +164,7 @@ def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexA
     prune = n >= PRUNED_POINTS
     order = position = np.arange(n)
     if prune:
-        Z = _rotate_to_principal_axes(Z)
+        Z = rotate_to_principal_axes(Z)
         order = compact_order(Z, offsets)
         position = np.empty(n, dtype=np.int64)
         position[order] = np.arange(n)
@@ -173,7 +173,7 @@ def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexA
     indices = position[lists.of(order)]
     distances = np.empty(len(indices))
     sort_targets(Z, indptr, indices, distances)
-    ZT = _transpose_padded(Z)
+    ZT = transpose_padded(Z)
     points = Points(
         ZT=ZT,
         norms=np.einsum("ij,ij->i", Z, Z),
@@ -183,17 +183,17 @@ def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexA
         indices=indices,
         distances=distances,
         prune=prune,
-        tiles=make_tiles(ZT, offsets) if prune else _no_tiles(ZT.dtype),
+        tiles=make_tiles(ZT, offsets) if prune else no_tiles(ZT.dtype),
     )
     return position, points
 
 
 def _blocks(positions: IndexArray, points: Points) -> Iterator[Block]:
     """Blocks of (quads (q, 4) of positions, their classes (q,), how many are real (q,))."""
-    from vicinal.kernels.cpu import _cut_into_quads
+    from vicinal.kernels.cpu_layout import cut_into_quads
     from vicinal.kernels.cpu_tiles import QUAD
 
-    quads = _cut_into_quads(positions, points.offsets)
+    quads = cut_into_quads(positions, points.offsets)
     size = max(1, BLOCK_ELEMENTS // (QUAD * len(points.norms)))
     for start in range(0, len(quads[0]), size):
         yield tuple(part[start : start + size] for part in quads)  # type: ignore[misc]

@@ -102,14 +102,14 @@ class LogisticPairs:
         """See :meth:`PairKernel.sweep`."""
         import numba
 
-        from vicinal.kernels.cpu import _transpose_padded
+        from vicinal.kernels.cpu_layout import transpose_padded
         from vicinal.kernels.cpu_tiles import QUAD
 
         n = len(Z)
         Z, V = np.asarray(Z, dtype=np.float64), np.asarray(V, dtype=np.float64)
         norms = np.einsum("ij,ij->i", Z, Z)
-        points = (_transpose_padded(Z), norms, self._offsets, float(bias))
-        VT = _transpose_padded(V)
+        points = (transpose_padded(Z), norms, self._offsets, float(bias))
+        VT = transpose_padded(V)
         blocks = self._blocks(n)
         n_threads = 1
         if n * n >= SERIAL_ELEMENTS:
@@ -131,10 +131,10 @@ class LogisticPairs:
 
     def _blocks(self, n: int) -> list[tuple[IndexArray, ...]]:
         """Blocks of (quads (q, 4) of rows, their classes (q,), how many are real (q,))."""
-        from vicinal.kernels.cpu import _cut_into_quads
+        from vicinal.kernels.cpu_layout import cut_into_quads
         from vicinal.kernels.cpu_tiles import QUAD
 
-        quads = _cut_into_quads(np.arange(n), self._offsets)
+        quads = cut_into_quads(np.arange(n), self._offsets)
         size = max(1, BLOCK_ELEMENTS // (QUAD * n))
         starts = range(0, len(quads[0]), size)
         return [tuple(part[start : start + size] for part in quads) for start in starts]

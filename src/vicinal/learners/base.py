@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
     """
 
     components_: FloatArray
+    n_features_in_: int
 
     def transform(self, X: Any) -> FloatArray:
         """Embed X so that Euclidean distances are the learned ones: Z = X Lᵀ.
@@ -39,8 +41,15 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Z : ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, reset=False)
+        return self._embed(validate_data(self, X, dtype=DTYPES, reset=False))
+
+    def _embed(self, X: FloatArray) -> FloatArray:
+        """Z = X Lᵀ."""
         return np.asarray(X @ self.components_.T.astype(X.dtype, copy=False))
+
+    def _difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """L (a − b) for every row a of A and b of B, more exact than embedding each."""
+        return self._embed(A - B)
 
     def get_mahalanobis_matrix(self) -> FloatArray:
         """M = LᵀL, the (n_features, n_features) matrix of the squared distance."""
@@ -56,10 +65,11 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
             ``metric(u, v, squared=False)`` returns the (squared) distance of two 1-D arrays.
         """
         check_is_fitted(self)
-        L = self.components_.copy()
+        fitted = copy(self)  # a later fit sets new attributes, and leaves these alone
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-            difference = L @ (np.asarray(u, dtype=L.dtype) - np.asarray(v, dtype=L.dtype))
+            rows = [np.asarray(x, dtype=np.float64)[None] for x in (u, v)]
+            difference = fitted._difference(*rows)[0]
             distance = float(difference @ difference)
             return distance if squared else float(np.sqrt(distance))
 
@@ -78,14 +88,13 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         check_is_fitted(self)
         pairs = check_array(pairs, dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name="pairs")
-        d = self.components_.shape[1]
+        d = self.n_features_in_
         if pairs.ndim != 3 or pairs.shape[1:] != (2, d):
             raise ValueError(
                 f"pairs must have shape (n_pairs, 2, {d}): two samples of {d} features each; "
                 f"got {pairs.shape}"
             )
-        differences = pairs[:, 0] - pairs[:, 1]
-        return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
+        return np.asarray(np.linalg.norm(self._difference(pairs[:, 0], pairs[:, 1]), axis=1))
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """How similar the samples of each pair are: the negative learned distance.

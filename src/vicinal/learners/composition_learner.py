@@ -13,6 +13,7 @@ from sklearn.utils import check_scalar
 
 from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, SaturatedStartWarning
 from vicinal.learners.composition import TripletSums, factor
+from vicinal.learners.configuration import check_n_components
 from vicinal.learners.supervision import Triplets, nearest_triplets
 from vicinal.learners.weak_learner import TripletLearner
 
@@ -128,13 +129,7 @@ class CompositionLearner(TripletLearner):
         check_scalar(self.n_similar, "n_similar", Integral, min_val=1)
         check_scalar(self.n_dissimilar, "n_dissimilar", Integral, min_val=1)
         check_scalar(self.tol, "tol", Real, min_val=0)
-        if self.n_components is not None:
-            check_scalar(self.n_components, "n_components", Integral, min_val=1)
-            if self.n_components > d:
-                raise ValueError(
-                    f"n_components={self.n_components} exceeds the {d} features of X; use at "
-                    f"most {d}, or None for as many as the metric has"
-                )
+        check_n_components(self.n_components, d)
         if self.callback is not None and not callable(self.callback):
             raise ValueError("callback must be a function of one FitProgress, or None")
 

@@ -71,6 +71,18 @@ def check_configuration(
     )
 
 
+def check_n_components(n_components: Any, d: int) -> None:
+    """None, or a number of components that d features allow."""
+    if n_components is None:
+        return
+    check_scalar(n_components, "n_components", Integral, min_val=1)
+    if n_components > d:
+        raise ValueError(
+            f"n_components={n_components} exceeds the {d} features of X; use at most {d}, or None "
+            "for all"
+        )
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...], or_array: bool = False) -> None:
     """Raise a ValueError that lists the choices unless ``value`` is one of them."""
     if isinstance(value, str):

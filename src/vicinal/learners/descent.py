@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_scalar
 
-from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning
-from vicinal.learners.configuration import check_choice
-from vicinal.learners.labeled_data import LabeledData, _center_and_scale
+from vicinal.exceptions import ExcludedRowsWarning
+from vicinal.learners.configuration import check_choice, check_n_components
+from vicinal.learners.labeled_data import LabeledData, center_and_scale
 from vicinal.learners.progress import fit_callback
 from vicinal.learners.start import starting_factor
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
@@ -32,13 +32,7 @@ SCALED_INITS = ("auto", "pca", "lda", "random")
 
 def check_descent(learner: Any, d: int) -> None:
     """The parameters of the descent, before any work is done; d is the number of features."""
-    if learner.n_components is not None:
-        check_scalar(learner.n_components, "n_components", Integral, min_val=1)
-        if learner.n_components > d:
-            raise ValueError(
-                f"n_components={learner.n_components} exceeds the {d} features of X; use at "
-                f"most {d}, or None for all"
-            )
+    check_n_components(learner.n_components, d)
     check_choice("solver", learner.solver, (*FACTOR_SOLVERS, *MATRIX_SOLVERS))
     if learner.solver in MATRIX_SOLVERS and learner.n_components not in (None, d):
         raise ValueError(
@@ -85,7 +79,7 @@ def median_distance(Z: FloatArray) -> float:
 def unlabeled_data(X: FloatArray) -> LabeledData:
     """Samples without labels, centered and scaled: one class, in the order given."""
     n = len(X)
-    centered, scale = _center_and_scale(X.astype(np.float64))
+    centered, scale = center_and_scale(X.astype(np.float64))
     zeros = np.zeros(n, dtype=np.intp)
     return LabeledData(
         X=centered,
@@ -115,25 +109,6 @@ def descend(
     solve: Callable[..., Solution] = SOLVERS[learner.solver]
     max_iter = learner.max_iter if max_iter is None else max_iter
     return solve(problem, start, max_iter=max_iter, tol=learner.tol, callback=report)
-
-
-def store_evidence(learner: Any, solution: Solution, stacklevel: int) -> None:
-    """Keep what the solver reached and how; warn, from there, where it did not converge."""
-    learner.objective_ = solution.value
-    learner.history_ = solution.history
-    learner.n_iter_ = solution.n_iter
-    learner.stop_reason_ = solution.stop_reason
-    learner.converged_ = solution.converged
-    name = type(learner).__name__
-    if solution.stop_reason == "interrupted":
-        raise KeyboardInterrupt(f"{name} was interrupted; what it had learned is kept")
-    if solution.stop_reason == "max_iter":
-        warnings.warn(
-            f"{name} stopped after max_iter={learner.max_iter} iterations before it converged "
-            f"to tol={learner.tol}; raise either, or standardize the features.",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
 
 
 def warn_excluded(n_excluded: int, n: int) -> None:

@@ -49,7 +49,7 @@ def sort_by_class(
     """Encode the classes, sort the rows by class, center and scale the features."""
     classes, codes = encode_labels(y)
     order = np.argsort(codes, kind="stable")
-    centered, scale = _center_and_scale(X[order])
+    centered, scale = center_and_scale(X[order])
     weights = _weights(X, y, sample_weight, class_weight)
     return LabeledData(
         X=centered,
@@ -75,7 +75,7 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
     return classes, codes
 
 
-def _center_and_scale(X: FloatArray) -> tuple[FloatArray, float]:
+def center_and_scale(X: FloatArray) -> tuple[FloatArray, float]:
     """Subtract the mean, divide by the largest absolute value: safe for every finite input."""
     largest = float(np.abs(X).max())
     scaled = X / X.dtype.type(largest) if largest > 0 else X.copy()  # before the mean can overflow

@@ -23,9 +23,9 @@ from vicinal.learners.descent import (
     median_start,
     parametrization_of,
     params_of,
-    store_evidence,
     unlabeled_data,
 )
+from vicinal.learners.evidence import store_evidence
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
 from vicinal.learners.supervision import Pairs
 from vicinal.learners.weak_learner import PairLearner

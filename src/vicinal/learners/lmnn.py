@@ -22,10 +22,10 @@ from vicinal.learners.descent import (
     descend,
     parametrization_of,
     params_of,
-    store_evidence,
     unlabeled_data,
     warn_excluded,
 )
+from vicinal.learners.evidence import store_evidence
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
 from vicinal.learners.start import starting_factor
 from vicinal.learners.supervision import Triplets

@@ -18,9 +18,9 @@ from vicinal.learners.descent import (
     median_start,
     parametrization_of,
     params_of,
-    store_evidence,
     warn_excluded,
 )
+from vicinal.learners.evidence import store_evidence
 from vicinal.learners.labeled_data import sort_by_class
 from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
 from vicinal.objective.neighbor_sets import compare

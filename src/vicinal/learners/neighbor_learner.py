@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
-from vicinal.exceptions import ConvergenceWarning, SaturatedStartWarning
 from vicinal.kernels import BACKENDS
 from vicinal.learners.base import DTYPES, MetricLearner
-from vicinal.learners.configuration import Configuration, check_choice
+from vicinal.learners.configuration import Configuration, check_choice, check_n_components
+from vicinal.learners.evidence import store_evidence, warn_if_flat
 from vicinal.learners.labeled_data import sort_by_class
 from vicinal.learners.neighbor_fit import NeighborFit
 from vicinal.learners.start import INITS
 from vicinal.learners.threads import single_threaded_blas
-from vicinal.solvers import SOLVERS, Solution
+from vicinal.solvers import SOLVERS
 
 
 class NeighborLearner(MetricLearner):
@@ -97,7 +96,8 @@ class NeighborLearner(MetricLearner):
         self.components_ = fit.to_components(solution.params)
         self.solver_ = fit.solver
         self.n_excluded_ = fit.n_excluded
-        self._store_evidence(solution)
+        store_evidence(self, solution, stacklevel=3)
+        warn_if_flat(self, solution, stacklevel=3)
         return self
 
     def _take_metadata(self, metadata: dict[str, Any]) -> tuple[Any, Any]:
@@ -109,40 +109,9 @@ class NeighborLearner(MetricLearner):
             )
         return metadata.get("sample_weight"), metadata.get("groups")
 
-    def _store_evidence(self, solution: Solution) -> None:
-        """Keep what the solver reached and how; warn where it did not converge."""
-        self.objective_ = solution.value
-        self.history_ = solution.history
-        self.n_iter_ = solution.n_iter
-        self.stop_reason_ = solution.stop_reason
-        self.converged_ = solution.converged
-        name = type(self).__name__
-        if solution.stop_reason == "interrupted":
-            raise KeyboardInterrupt(f"{name} was interrupted; what it had learned is kept")
-        if solution.stop_reason == "max_iter":
-            warnings.warn(
-                f"{name} stopped after max_iter={self.max_iter} iterations before it converged "
-                f"to tol={self.tol}; raise either, or standardize the features.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        if solution.stop_reason == "gradient" and solution.n_iter == 0 and solution.value != 0:
-            warnings.warn(
-                f"The objective of {name} is flat at the start, nothing was learned: the scale of "
-                "the start is far from the data's. Use init='auto', or standardize the features.",
-                SaturatedStartWarning,
-                stacklevel=3,
-            )
-
     def _check_parameters(self, d: int) -> None:
         """Every parameter that can be wrong by itself, before any work is done."""
-        if self.n_components is not None:
-            check_scalar(self.n_components, "n_components", Integral, min_val=1)
-            if self.n_components > d:
-                raise ValueError(
-                    f"n_components={self.n_components} exceeds the {d} features of X; use at "
-                    f"most {d}, or None for all"
-                )
+        check_n_components(self.n_components, d)
         check_choice("init", self.init, INITS, or_array=True)
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         check_choice("backend", self.backend, BACKENDS)

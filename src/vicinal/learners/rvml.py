@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
 from numbers import Real
 from typing import Self, TypeAlias
 
@@ -12,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import check_scalar
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.configuration import check_choice
@@ -162,24 +160,16 @@ class RVML(MetricLearner):
     def _embed(self, X: FloatArray) -> FloatArray:
         """``components_`` applied to X itself, or to k(x) for every row x."""
         if self.X_fit_ is None:
-            return np.asarray(X @ self.components_.T.astype(X.dtype, copy=False))
+            return super()._embed(X)
         rows, stored = X.astype(np.float64), self.X_fit_.astype(np.float64)
         Z = rbf_kernel(rows, stored, gamma=self.gamma_) @ self.components_.T
         return np.asarray(Z.astype(X.dtype))
 
-    def transform(self, X: ArrayLike) -> FloatArray:
-        """Embed X so that Euclidean distances are the learned ones: X Lᵀ, or z(x) for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Z : ndarray of shape (n_samples, n_components)
-        """
-        check_is_fitted(self)
-        return self._embed(validate_data(self, X, dtype=DTYPES, reset=False))
+    def _difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """z(a) − z(b): in the kernel form it is no function of a − b."""
+        if self.X_fit_ is None:
+            return super()._difference(A, B)
+        return np.asarray(self._embed(A) - self._embed(B))
 
     def get_mahalanobis_matrix(self) -> FloatArray:
         """M = LᵀL of shape (n_features, n_features); an error in the kernel form."""
@@ -191,50 +181,6 @@ class RVML(MetricLearner):
                 "kernel='linear'."
             )
         return super().get_mahalanobis_matrix()
-
-    def get_metric(self) -> Callable[..., float]:
-        """The learned distance as a function of two vectors, for any code that takes a metric.
-
-        Returns
-        -------
-        metric : callable
-            ``metric(u, v, squared=False)`` returns the (squared) distance of two 1-D arrays.
-        """
-        check_is_fitted(self)
-        if self.X_fit_ is None:
-            return super().get_metric()
-        fitted = copy(self)  # a later fit sets new attributes, and leaves these alone
-
-        def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-            difference = np.subtract(*fitted._embed(np.array([u, v], dtype=np.float64)))
-            distance = float(difference @ difference)
-            return distance if squared else float(np.sqrt(distance))
-
-        return metric
-
-    def pair_distance(self, pairs: ArrayLike) -> FloatArray:
-        """The learned distance within each pair.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-
-        Returns
-        -------
-        distances : ndarray of shape (n_pairs,)
-        """
-        check_is_fitted(self)
-        if self.X_fit_ is None:
-            return super().pair_distance(pairs)
-        checked = check_array(
-            pairs, dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name="pairs"
-        )
-        d = self.n_features_in_
-        if checked.ndim != 3 or checked.shape[1:] != (2, d):
-            raise ValueError(f"pairs must have shape (n_pairs, 2, {d}), got {checked.shape}")
-        Z = self._embed(checked.reshape(-1, d)).reshape(len(checked), 2, -1)
-        differences = Z[:, 0] - Z[:, 1]
-        return np.asarray(np.linalg.norm(differences, axis=1))
 
 
 def solve_primal(X: FloatArray, V: FloatArray, penalty: float) -> FloatArray:

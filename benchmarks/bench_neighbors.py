@@ -1,7 +1,7 @@
 """K-NN at scale: time and peak memory of ClassMeanKNN beside scikit-learn's brute-force K-NN.
 
-    python benchmarks/knn_memory.py                    # 50,000 x 200,000 x 16
-    python benchmarks/knn_memory.py --queries 5000 --references 50000
+    python benchmarks/bench_neighbors.py                    # 50,000 x 200,000 x 16
+    python benchmarks/bench_neighbors.py --queries 5000 --references 50000
 
 Every contender runs in processes of its own, in turns; "memory" is its peak above the process
 with the libraries imported and the inputs made, so it includes compiling and fitting. CPU time is
