@@ -1,4 +1,4 @@
-"""What every metric learner has in common, whatever its method: G1 to G9 of the specification."""
+"""What every metric learner has in common, whatever its method (G1 to G9)."""
 
 import pickle
 import warnings

@@ -14,7 +14,7 @@ from vicinal.objective.losses import Loss, get_loss
 
 @dataclass(frozen=True)
 class Configuration:
-    """Which member of the framework is meant: section 4 of the paper's notes, as a value."""
+    """Which member of the framework is meant: the table "method = configuration", as a value."""
 
     alpha: float
     gamma: float
