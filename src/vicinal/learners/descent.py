@@ -17,6 +17,7 @@ from vicinal.learners.configuration import check_choice, check_n_components
 from vicinal.learners.labeled_data import LabeledData, center_and_scale
 from vicinal.learners.progress import fit_callback
 from vicinal.learners.start import starting_factor
+from vicinal.learners.threads import single_threaded_blas
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
 from vicinal.solvers import SOLVERS, Problem, Solution
 
@@ -108,7 +109,8 @@ def descend(
     )
     solve: Callable[..., Solution] = SOLVERS[learner.solver]
     max_iter = learner.max_iter if max_iter is None else max_iter
-    return solve(problem, start, max_iter=max_iter, tol=learner.tol, callback=report)
+    with single_threaded_blas():
+        return solve(problem, start, max_iter=max_iter, tol=learner.tol, callback=report)
 
 
 def warn_excluded(n_excluded: int, n: int) -> None:
