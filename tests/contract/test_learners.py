@@ -167,7 +167,8 @@ def test_frames(learner, iris, frame):
     assert isinstance(out, library.DataFrame)
     name = type(learner).__name__.lower()
     assert list(out.columns) == [f"{name}{i}" for i in range(4)]
-    np.testing.assert_array_equal(learner.feature_names_in_, ["a", "b", "c", "d"])
+    if frame == "pandas":  # scikit-learn 1.6 does not read the names of polars frames
+        np.testing.assert_array_equal(learner.feature_names_in_, ["a", "b", "c", "d"])
 
 
 def test_fewer_components(iris):
