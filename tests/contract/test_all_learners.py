@@ -57,6 +57,28 @@ def test_g2_deterministic(learner):
     np.testing.assert_array_equal(first, second)
 
 
+# ITML and SCML draw pairs and centers by row: another order is another draw.
+UNSEEDED = [name for name in LEARNERS if name not in ("ITML", "SCML")]
+
+
+@pytest.mark.parametrize("name", UNSEEDED)
+def test_g3_order_of_rows_does_not_matter(name):
+    X, y = toy()
+    order = np.random.RandomState(3).permutation(60)
+    M = fit(LEARNERS[name], X, y).get_mahalanobis_matrix()
+    shuffled = fit(LEARNERS[name], X[order], y[order]).get_mahalanobis_matrix()
+    np.testing.assert_allclose(shuffled, M, rtol=1e-6, atol=1e-8 * np.abs(M).max())
+
+
+@pytest.mark.parametrize("name", UNSEEDED)
+def test_g6_rotation_rotates_the_metric(name):
+    X, y = toy()
+    Q = np.linalg.qr(np.random.RandomState(4).standard_normal((4, 4)))[0]
+    M = fit(LEARNERS[name], X, y).get_mahalanobis_matrix()
+    rotated = fit(LEARNERS[name], X @ Q, y).get_mahalanobis_matrix()
+    np.testing.assert_allclose(rotated, Q.T @ M @ Q, rtol=1e-5, atol=1e-6 * np.abs(M).max())
+
+
 def test_g4_names_of_classes_do_not_matter(learner):
     X, y = toy()
     M = fit(learner, X, y).get_mahalanobis_matrix()
