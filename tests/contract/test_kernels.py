@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from vicinal.kernels import Comparisons, ReferenceKernel, make_kernel
-from vicinal.kernels.cpu import CpuKernel
+from vicinal.kernels.cpu import CpuKernel, _Sweep
+from vicinal.kernels.cpu_rows import DIRECT
 from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.soft_average import soft_average, soft_weights
 
@@ -147,8 +148,6 @@ def test_scales_and_skipped_tiles(scale, alpha, similar):
 
 def test_tiles_are_really_skipped():
     """Otherwise the test above would prove nothing."""
-    from vicinal.kernels.cpu import _Sweep
-
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
     comparisons = compare(Z, offsets)
     sweep = _Sweep(comparisons, Z, Z, 1.0, 1.0, False)
@@ -222,6 +221,25 @@ def test_outliers_far_beyond_the_range_of_the_exponential():
     Z[5] += 1e4
     Z -= Z.mean(axis=0)
     assert_same(*both(compare(Z, offsets), Z, Z, alpha=1.0), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_a_few_rows_underflow_where_most_do_not(dtype):
+    """Exponentials are taken as they are for these points; two rows need the shifted ones."""
+    Z, offsets = sorted_points([300, 250], m=2, scale=0.1)
+    Z[5] += 20.0  # its nearest is at d = 800: e^{−d} is 0
+    Z[400] -= 14.0 if dtype == "f8" else 5.0  # at d = 392 (50): a number, but almost none
+    Z = (Z - Z.mean(axis=0)).astype(dtype)
+    comparisons = compare(Z, offsets)
+    assert _Sweep(comparisons, Z, Z, 1.0, 1.0, False)._modes == (DIRECT, DIRECT)
+    reference, compiled = (
+        (kernel(comparisons).sweep(z, z, recorder, alpha=1.0), recorder.s, recorder.t)
+        for kernel, z, recorder in (
+            (ReferenceKernel, Z.astype("f8"), Recorder(len(Z))),
+            (CpuKernel, Z, Recorder(len(Z))),
+        )
+    )
+    assert_same(reference, compiled, 1e-10 if dtype == "f8" else 1e-4)
 
 
 def test_unknown_backend():

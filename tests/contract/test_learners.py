@@ -237,6 +237,7 @@ def test_an_interrupt_keeps_what_was_learned(learner, iris):
 def test_verbosity_goes_to_the_log(iris, caplog):
     with caplog.at_level("INFO", logger="vicinal"):
         vc.NCA(max_iter=3, verbose=2).fit(*iris)
+    assert caplog.records[0].getMessage() == "NCA uses solver lbfgs"
     assert [r.getMessage().split(":")[0] for r in caplog.records if "iteration" in r.message] == [
         f"NCA iteration {i}" for i in (1, 2, 3)
     ]

@@ -28,46 +28,47 @@ class _Cache(FunctionCache):
         return (*super()._index_key(sig, codegen), _SOURCES)
 
 
-def inner(function):
-    """Compile for other compiled functions only: no way in from Python, no cache of its own."""
+# Fused multiply-add is allowed everywhere. Reordering is not: it would let LLVM cancel
+# (x + SHIFT) − SHIFT and break the range reduction of the exponential below. Only functions that
+# are nothing but sums may be reordered, to vectorize.
+_EXACT = {"contract"}
+_SUM = {"contract", "reassoc", "nsz"}
+
+
+def _inner(function, fastmath):
     return njit(
         nogil=True,
         error_model="numpy",
-        fastmath={"contract"},
+        fastmath=fastmath,
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
     )(function)
+
+
+def _compiled(function, fastmath):
+    dispatcher = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
+def inner(function):
+    """Compile for other compiled functions only: no way in from Python, no cache of its own."""
+    return _inner(function, _EXACT)
 
 
 def inner_sum(function):
-    """The same for functions that are nothing but sums, which may be reordered to vectorize."""
-    return njit(
-        nogil=True,
-        error_model="numpy",
-        fastmath={"contract", "reassoc", "nsz"},
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-    )(function)
+    """As ``inner``, for functions that are nothing but sums."""
+    return _inner(function, _SUM)
 
 
 def compiled(function):
-    """Compile to machine code at the first call, without the interpreter lock, cached on disk.
-
-    Fused multiply-add is allowed. Reordering is not: it would let LLVM cancel (x + SHIFT) − SHIFT
-    and break the range reduction of the exponential below.
-    """
-    dispatcher = njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
-    dispatcher._cache = _Cache(function)
-    return dispatcher
+    """Compile to machine code at the first call, without the interpreter lock, cached on disk."""
+    return _compiled(function, _EXACT)
 
 
 def compiled_sum(function):
     """As ``compiled``, for functions that are nothing but sums."""
-    dispatcher = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})(
-        function
-    )
-    dispatcher._cache = _Cache(function)
-    return dispatcher
+    return _compiled(function, _SUM)
 
 
 @intrinsic

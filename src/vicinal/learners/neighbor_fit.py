@@ -17,7 +17,7 @@ from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.kernels import Comparisons, make_kernel
 from vicinal.learners.configuration import Configuration
 from vicinal.learners.labeled_data import LabeledData
-from vicinal.learners.progress import fit_callback, logger
+from vicinal.learners.progress import fit_callback, logger, show_log
 from vicinal.learners.start import starting_factor
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
 from vicinal.objective.neighbor_sets import Selection, compare, lists_from_user
@@ -69,7 +69,9 @@ class NeighborFit:
     def run(self) -> Solution:
         """Solve; if neighbors are to be refreshed, in legs of so many iterations."""
         learner = self._learner
-        logger.debug("%s uses solver %s", type(learner).__name__, self.solver)
+        if learner.verbose:
+            show_log()
+            logger.info("%s uses solver %s", type(learner).__name__, self.solver)
         params = self._start()
         comparisons = self._compare(self._data.X)
         self._count_excluded(comparisons)

@@ -46,7 +46,7 @@ def fit_callback(
     if callback is None and not verbose:
         return None
     if verbose:
-        _show_log()
+        show_log()
 
     def report(progress: Progress) -> bool | None:
         shown = FitProgress(
@@ -62,7 +62,7 @@ def fit_callback(
     return report
 
 
-def _show_log() -> None:
+def show_log() -> None:
     """Who asks for verbosity wants to see it, also where logging was never configured."""
     if not logger.handlers and not logging.getLogger().handlers:
         logger.addHandler(logging.StreamHandler())

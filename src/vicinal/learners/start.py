@@ -95,8 +95,8 @@ def scale_for_perplexity(Z: FloatArray, perplexity: float) -> float:
 
     The perplexity exp(H) of a row is the effective number of its neighbors; it falls from n − 1
     at c = 0 to the number of its nearest ones at c = ∞. At most 256 rows are looked at, each
-    against all others. Where the value cannot be reached (too few or coinciding points), the
-    nearest possible is taken.
+    against all others. Where coinciding points keep every scale from reaching the value, the one at
+    which the median gap is 1 is taken.
     """
     from scipy.optimize import brentq
 
@@ -109,17 +109,12 @@ def scale_for_perplexity(Z: FloatArray, perplexity: float) -> float:
     def excess(log_c: float) -> float:
         return _mean_log_perplexity(gaps, np.exp(log_c)) - float(np.log(target))
 
-    low = high = -float(np.log(np.median(positive)))
-    for _ in range(40):
-        if excess(low) > 0:
-            break
-        low -= 2.0
-    for _ in range(40):
-        if excess(high) < 0:
-            break
-        high += 2.0
-    if excess(low) <= 0 or excess(high) >= 0:
-        return float(np.exp(low if excess(low) <= 0 else -np.log(np.median(positive))))
+    middle = -float(np.log(np.median(positive)))
+    steps = 2.0 * np.arange(40)
+    low = next((middle - step for step in steps if excess(middle - step) > 0), None)
+    high = next((middle + step for step in steps if excess(middle + step) < 0), None)
+    if low is None or high is None:
+        return float(np.exp(middle))
     return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
 
 
