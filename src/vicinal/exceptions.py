@@ -13,4 +13,23 @@ class SaturatedStartWarning(ConvergenceWarning):
     """The objective is flat where the solver started, so nothing was learned."""
 
 
-__all__ = ["ConvergenceWarning", "ExcludedRowsWarning", "SaturatedStartWarning"]
+class ModelFileError(ValueError):
+    """A model file cannot be read: it is truncated, altered, of a newer version, or none at all."""
+
+
+class TimeLimitWarning(UserWarning):
+    """The time given was used up; what was found until then is returned."""
+
+
+class IdentifierColumnWarning(UserWarning):
+    """A column looks like a row number or an identifier, which tells nothing about new rows."""
+
+
+__all__ = [
+    "ConvergenceWarning",
+    "ExcludedRowsWarning",
+    "IdentifierColumnWarning",
+    "ModelFileError",
+    "SaturatedStartWarning",
+    "TimeLimitWarning",
+]

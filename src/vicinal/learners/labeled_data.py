@@ -50,7 +50,7 @@ def sort_by_class(
     classes, codes = encode_labels(y)
     order = np.argsort(codes, kind="stable")
     centered, scale = center_and_scale(X[order])
-    weights = _weights(X, y, sample_weight, class_weight)
+    weights = row_weights(X, y, sample_weight, class_weight)
     return LabeledData(
         X=centered,
         scale=scale,
@@ -59,7 +59,7 @@ def sort_by_class(
         classes=classes,
         offsets=np.searchsorted(codes[order], np.arange(len(classes) + 1)),
         weights=weights[order],
-        groups=None if groups is None else _encode_groups(groups, X)[order],
+        groups=None if groups is None else encode_groups(groups, X)[order],
     )
 
 
@@ -87,7 +87,7 @@ def center_and_scale(X: FloatArray) -> tuple[FloatArray, float]:
     return scaled, largest * spread
 
 
-def _weights(
+def row_weights(
     X: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any
 ) -> FloatArray:
     """(n,) sample weight × class weight."""
@@ -107,7 +107,8 @@ def _weights(
     return np.asarray(weights)
 
 
-def _encode_groups(groups: ArrayLike, X: FloatArray) -> IndexArray:
+def encode_groups(groups: ArrayLike, X: FloatArray) -> IndexArray:
+    """(n,) group codes."""
     groups = np.asarray(groups)
     if groups.ndim != 1:
         raise ValueError(f"groups must be one label a sample, got shape {groups.shape}")

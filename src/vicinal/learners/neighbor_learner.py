@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
-from vicinal.kernels import BACKENDS
+from vicinal.kernels import BACKENDS, DEVICE_BACKENDS
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.configuration import Configuration, check_choice, check_n_components
 from vicinal.learners.evidence import store_evidence, warn_if_flat
 from vicinal.learners.labeled_data import sort_by_class
+from vicinal.learners.metadata import take_fit_metadata
 from vicinal.learners.neighbor_fit import NeighborFit
 from vicinal.learners.start import INITS
 from vicinal.learners.threads import single_threaded_blas
@@ -69,8 +70,9 @@ class NeighborLearner(MetricLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        X : array-like or tensor of shape (n_samples, n_features)
+            A tensor on a GPU is copied to the host once, to be checked and sorted.
+        y : array-like or tensor of shape (n_samples,)
             Class labels of any type that scikit-learn takes.
         sample_weight : array-like of shape (n_samples,), optional
             What each sample counts in the objective. It weighs the sample's own loss; as a
@@ -83,8 +85,8 @@ class NeighborLearner(MetricLearner):
         -------
         self
         """
-        sample_weight, groups = self._take_metadata(metadata)
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        sample_weight, groups = take_fit_metadata(self, metadata)
+        X, y = validate_data(self, _on_host(X), _on_host(y), dtype=DTYPES, ensure_min_samples=2)
         self._check_parameters(X.shape[1])
         data = sort_by_class(
             X, y, sample_weight=sample_weight, class_weight=self.class_weight, groups=groups
@@ -100,21 +102,12 @@ class NeighborLearner(MetricLearner):
         warn_if_flat(self, solution, stacklevel=3)
         return self
 
-    def _take_metadata(self, metadata: dict[str, Any]) -> tuple[Any, Any]:
-        unknown = set(metadata) - {"sample_weight", "groups"}
-        if unknown:
-            raise TypeError(
-                f"{type(self).__name__}.fit() got unexpected keyword arguments {sorted(unknown)}; "
-                "it takes sample_weight and groups"
-            )
-        return metadata.get("sample_weight"), metadata.get("groups")
-
     def _check_parameters(self, d: int) -> None:
         """Every parameter that can be wrong by itself, before any work is done."""
         check_n_components(self.n_components, d)
         check_choice("init", self.init, INITS, or_array=True)
         check_choice("solver", self.solver, ("auto", *SOLVERS))
-        check_choice("backend", self.backend, BACKENDS)
+        check_choice("backend", self.backend, (*BACKENDS, *DEVICE_BACKENDS))
         check_scalar(self.perplexity, "perplexity", Real, min_val=1, include_boundaries="neither")
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_scalar(self.tol, "tol", Real, min_val=0)
@@ -123,3 +116,8 @@ class NeighborLearner(MetricLearner):
             check_scalar(self.n_references, "n_references", Integral, min_val=2)
         if self.callback is not None and not callable(self.callback):
             raise ValueError("callback must be a function of one FitProgress, or None")
+
+
+def _on_host(values: Any) -> Any:
+    """An array for a torch tensor on whatever device; anything else as it is."""
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else values

@@ -1,0 +1,190 @@
+"""What ``ANNClassifier.fit`` does: fold, descend, judge, choose."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.classifiers.committee import CANDIDATES, Choice, greedy_weights, rank
+from vicinal.classifiers.metric_path import DESCENTS, ITERATES, TrainingPart, metric_path
+from vicinal.classifiers.search_folds import Fold, make_folds
+from vicinal.classifiers.tuning import (
+    EUCLID,
+    Candidate,
+    Paths,
+    Samples,
+    Scores,
+    out_of_fold,
+    run_descents,
+    score_candidates,
+)
+from vicinal.classifiers.tuning_rows import tuning_rows
+from vicinal.classifiers.votes import Electorate
+from vicinal.classifiers.workers import Clock
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+N_FOLDS = 5
+TUNING_ROWS = 5000
+"""Rows that are tuned on at effort 1; the cost of a descent grows with their square."""
+
+
+@dataclass(frozen=True)
+class TuningProgress:
+    """What a callback is shown after every descent."""
+
+    done: int
+    total: int
+    what: str
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the work is done; it changes the outcome only where the time runs out."""
+
+    clock: Clock
+    n_threads: int
+    report: Callable[[TuningProgress], object]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything a fit has found."""
+
+    metrics: FloatArray
+    chosen: list[Choice]
+    cv_results: dict[str, NDArray[Any]]
+    oof_rows: IndexArray
+    oof_proba: FloatArray
+    histories: dict[str, FloatArray]
+    timed_out: bool
+
+
+class AutomaticFit:
+    """One fit on the samples X (n, d) with their voters and groups."""
+
+    def __init__(
+        self,
+        X: FloatArray,
+        voters: Electorate,
+        groups: IndexArray | None,
+        effort: float,
+        rng: np.random.RandomState,
+    ) -> None:
+        self.rows = tuning_rows(voters.codes, round(effort * TUNING_ROWS), rng)
+        self._samples = Samples(
+            X[self.rows],
+            Electorate(voters.codes[self.rows], voters.weights[self.rows], voters.prior),
+            None if groups is None else groups[self.rows],
+        )
+        self._folds = self._usable_folds(rng)
+
+    def _usable_folds(self, rng: np.random.RandomState) -> list[Fold]:
+        samples = self._samples
+        codes = samples.voters.codes
+        folds = make_folds(N_FOLDS, samples.X, codes, samples.groups, rng)
+        return [fold for fold in folds if len(np.unique(codes[fold.train])) > 1]
+
+    def run(self, mode: str, schedule: Schedule) -> Outcome:
+        """Tune, then choose a committee, or one metric that is learned again from all rows."""
+        parts = [self._part(fold.train) for fold in self._folds]
+        counter = _Counter(len(DESCENTS) * len(parts), schedule.report)
+        paths = run_descents(parts, schedule.clock, schedule.n_threads, counter.count)
+        scores = score_candidates(
+            self._samples, self._folds, paths.metrics, schedule.clock, schedule.n_threads
+        )
+        timed_out = len(paths.metrics) < 1 + len(DESCENTS) * len(ITERATES)
+        order = rank(scores.errors, scores.log_losses)
+        choose = self._committee if mode == "committee" else self._single
+        metrics, chosen, oof = choose(paths, scores, order)
+        return Outcome(
+            metrics=metrics,
+            chosen=chosen,
+            cv_results=_cv_results(scores, order),
+            oof_rows=self.rows,
+            oof_proba=oof,
+            histories=paths.histories,
+            timed_out=timed_out,
+        )
+
+    def _part(self, rows: IndexArray) -> TrainingPart:
+        with warnings.catch_warnings():
+            # Many classes with few members each: scikit-learn has said so of the whole data.
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            return self._samples.part(rows)
+
+    def _committee(
+        self, paths: Paths, scores: Scores, order: IndexArray
+    ) -> tuple[FloatArray, list[Choice], FloatArray]:
+        candidates = [scores.candidates[i] for i in order[:CANDIDATES]]
+        P = np.array([self._out_of_fold(scores, candidate) for candidate in candidates])
+        voters = self._samples.voters
+        weights = greedy_weights(P, voters.codes, voters.weights)
+        seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
+        names = list(dict.fromkeys(candidate.metric for candidate, _ in seated))
+        metrics = np.array([L for name in names for L in paths.metrics[name]])
+        f = len(self._folds)
+        chosen = [
+            _choice(c, w, tuple(range(names.index(c.metric) * f, (names.index(c.metric) + 1) * f)))
+            for c, w in sorted(seated, key=lambda seat: -seat[1])
+        ]
+        return metrics, chosen, np.tensordot(weights, P, axes=1)
+
+    def _single(
+        self, paths: Paths, scores: Scores, order: IndexArray
+    ) -> tuple[FloatArray, list[Choice], FloatArray]:
+        best = scores.candidates[order[0]]
+        part = self._part(np.arange(len(self.rows)))
+        if best.metric.configuration == EUCLID:
+            L = part.euclid()
+        else:
+            descent = next(d for d in DESCENTS if d.name == best.metric.configuration)
+            iterate = best.metric.iterate
+            L = metric_path(part, descent, iterates=(iterate,)).iterates[iterate]
+        return L[None], [_choice(best, 1.0, (0,))], self._out_of_fold(scores, best)
+
+    def _out_of_fold(self, scores: Scores, candidate: Candidate) -> FloatArray:
+        return out_of_fold(self._samples, self._folds, scores, candidate)
+
+
+def _choice(candidate: Candidate, weight: float, metrics: tuple[int, ...]) -> Choice:
+    name = candidate.metric
+    return Choice(
+        name.configuration, name.iterate, candidate.vote, candidate.n_neighbors, weight, metrics
+    )
+
+
+def _cv_results(scores: Scores, order: IndexArray) -> dict[str, NDArray[Any]]:
+    ranks = np.empty(len(order), dtype=np.intp)
+    ranks[order] = np.arange(1, len(order) + 1)
+    return {
+        "configuration": np.array([c.metric.configuration for c in scores.candidates]),
+        "iterate": np.array([c.metric.iterate for c in scores.candidates]),
+        "vote": np.array([c.vote for c in scores.candidates]),
+        "n_neighbors": np.array([c.n_neighbors for c in scores.candidates]),
+        "mean_test_error": scores.errors,
+        "mean_test_log_loss": scores.log_losses,
+        "rank_test_score": ranks,
+    }
+
+
+class _Counter:
+    """Counts descents and estimates the time left."""
+
+    def __init__(self, total: int, report: Callable[[TuningProgress], object]) -> None:
+        self._done, self._total, self._report = 0, total, report
+        self._start = time.monotonic()
+
+    def count(self, name: str, fold: int) -> None:
+        self._done += 1
+        per_descent = (time.monotonic() - self._start) / self._done
+        left = per_descent * (self._total - self._done)
+        self._report(TuningProgress(self._done, self._total, f"{name}, fold {fold + 1}", left))

@@ -1,0 +1,168 @@
+"""The metrics that the automatic classifier chooses from: iterates along short descents.
+
+Where a descent is stopped is a choice like any other, and the most important one: the first
+iterations find directions, the later ones fit the training rows. So the iterates are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.kernels import make_kernel
+from vicinal.learners.labeled_data import LabeledData, sort_by_class
+from vicinal.learners.start import scale_for_perplexity
+from vicinal.objective.losses import get_loss
+from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
+from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.parametrization import Factor
+from vicinal.solvers import Progress
+from vicinal.solvers.lbfgs import lbfgs
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+ITERATES = (2, 5, 10, 20, 40)
+MAX_FEATURES = 30
+"""Beyond it the principal components are learned from: more cost time and overfit."""
+EUCLID_PERPLEXITY = 10.0
+TOL = 1e-7
+
+
+@dataclass(frozen=True)
+class Descent:
+    """One way down the objective with γ = α = 1, λ = 0 and the whole class similar."""
+
+    name: str
+    loss: str
+    plain: bool
+    perplexity: float
+    """Mean number of neighbors that a row sees at the start, which sets its scale."""
+
+
+DESCENTS = (
+    Descent("logistic, plain, k0=30", "logistic", True, 30.0),
+    Descent("logistic, plain, k0=10", "logistic", True, 10.0),
+    Descent("logistic, mean, k0=10", "logistic", False, 10.0),
+    Descent("hinge, mean, k0=10", "hinge", False, 10.0),
+)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where metrics are learned: standardized, and reduced to principal components if d is large.
+
+    x ↦ A (x − center); a factor L learned there is the factor L A of the data.
+    """
+
+    center: FloatArray
+    axes: FloatArray
+    """A (m, d)."""
+
+    @classmethod
+    def of(cls, X: FloatArray) -> Frame:
+        """The frame of the samples X (n, d)."""
+        n, d = X.shape
+        center = X.mean(axis=0)
+        spread = X.std(axis=0)
+        flat = spread <= 1e-10 * np.abs(X).max(axis=0, initial=0.0)  # rounding of a constant
+        inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, spread))
+        if d <= MAX_FEATURES:
+            return cls(center, np.diag(inverse))
+        m = min(MAX_FEATURES, n)
+        _, _, directions = np.linalg.svd((X - center) * inverse, full_matrices=False)
+        return cls(center, directions[:m] * inverse)
+
+    def place(self, X: FloatArray) -> FloatArray:
+        """(n, m) the samples in this frame."""
+        return np.asarray((X - self.center) @ self.axes.T)
+
+
+@dataclass(frozen=True)
+class TrainingPart:
+    """The rows that metrics are learned from, sorted by class, in their frame."""
+
+    frame: Frame
+    data: LabeledData
+
+    @classmethod
+    def of(
+        cls, X: FloatArray, codes: IndexArray, weights: FloatArray, groups: IndexArray | None
+    ) -> TrainingPart:
+        frame = Frame.of(X)
+        data = sort_by_class(frame.place(X), codes, sample_weight=weights, groups=groups)
+        return cls(frame, data)
+
+    def start(self, perplexity: float) -> FloatArray:
+        """L = √c I (m, m), with c such that a row sees about `perplexity` neighbors."""
+        X = self.data.X
+        return np.eye(X.shape[1]) * np.sqrt(scale_for_perplexity(X, perplexity))
+
+    def euclid(self) -> FloatArray:
+        """(m, d) the standardized Euclidean metric, at the scale where descents start."""
+        return self.components(self.start(EUCLID_PERPLEXITY))
+
+    def components(self, L: FloatArray) -> FloatArray:
+        """(m, d) a factor of ``data.X`` in the units of the samples."""
+        return np.asarray(L / self.data.scale @ self.frame.axes)
+
+
+@dataclass(frozen=True)
+class MetricPath:
+    """The kept iterates of one descent, and the objective of every iteration."""
+
+    iterates: dict[int, FloatArray]
+    history: FloatArray
+
+
+def metric_path(
+    part: TrainingPart,
+    descent: Descent,
+    *,
+    iterates: tuple[int, ...] = ITERATES,
+    stop: Callable[[], bool] = lambda: False,
+) -> MetricPath:
+    """Descend, and keep the iterates asked for.
+
+    Where the descent converges sooner, its end stands for the later iterates; where `stop` ends
+    it, they are missing.
+    """
+    kept: dict[int, FloatArray] = {}
+
+    def keep(progress: Progress) -> bool:
+        if progress.n_iter in iterates:
+            kept[progress.n_iter] = part.components(progress.params)
+        return stop()
+
+    solution = lbfgs(
+        _objective(part.data, descent),
+        part.start(descent.perplexity),
+        max_iter=iterates[-1],
+        tol=TOL,
+        callback=keep,
+    )
+    if solution.stop_reason not in ("callback", "interrupted"):
+        end = part.components(solution.params)
+        kept |= {iterate: end for iterate in iterates if iterate > solution.n_iter}
+    return MetricPath(kept, np.asarray(solution.history) / part.data.weights.sum())
+
+
+def _objective(data: LabeledData, descent: Descent) -> NeighborObjective:
+    comparisons = compare(data.X, data.offsets, groups=data.groups)
+    n, m = data.X.shape
+    return NeighborObjective(
+        X=data.X,
+        comparisons=comparisons,
+        kernel=make_kernel(comparisons, "auto"),
+        parametrization=Factor(),
+        loss=get_loss(descent.loss),
+        alpha=1.0,
+        gamma=1.0,
+        shift=plain_shift(comparisons, 1.0) if descent.plain else np.zeros(n),
+        weights=data.weights,
+        pull=np.zeros((m, m)),
+    )

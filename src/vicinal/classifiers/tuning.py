@@ -1,0 +1,179 @@
+"""Learn and judge every candidate on every fold: the work behind the automatic classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.classifiers.metric_path import (
+    DESCENTS,
+    ITERATES,
+    Descent,
+    MetricPath,
+    TrainingPart,
+    metric_path,
+)
+from vicinal.classifiers.search_folds import Fold
+from vicinal.classifiers.votes import (
+    N_NEIGHBORS,
+    Electorate,
+    VoteName,
+    all_votes,
+    class_probabilities,
+    rules,
+)
+from vicinal.classifiers.workers import Clock, work_through
+from vicinal.kernels.class_neighbors import Neighbors, all_neighbors
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+TINY = 1e-12  # a class of weight 0 has no prior
+EUCLID = "euclid"
+"""The standardized metric that every descent starts from; it is a candidate too."""
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """An iterate of a descent; every fold has its own metric of that name."""
+
+    configuration: str
+    iterate: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A metric and how its neighbors vote."""
+
+    metric: MetricName
+    vote: VoteName
+    n_neighbors: int
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The rows that are tuned on."""
+
+    X: FloatArray
+    voters: Electorate
+    groups: IndexArray | None
+
+    def part(self, rows: IndexArray) -> TrainingPart:
+        """These rows as training data of a metric."""
+        groups = None if self.groups is None else self.groups[rows]
+        return TrainingPart.of(
+            self.X[rows], self.voters.codes[rows], self.voters.weights[rows], groups
+        )
+
+
+@dataclass(frozen=True)
+class Paths:
+    """What the descents of all folds have found."""
+
+    metrics: dict[MetricName, list[FloatArray]]
+    """Factors (m, d), one a fold."""
+    histories: dict[str, FloatArray]
+    """Mean objective a row, by iteration, over the folds."""
+
+
+def run_descents(
+    parts: Sequence[TrainingPart],
+    clock: Clock,
+    n_threads: int,
+    done: Callable[[str, int], object],
+) -> Paths:
+    """All descents on all folds; kept are the iterates that every fold has reached.
+
+    They run descent by descent, so that the first ones are complete when time is up.
+    """
+
+    def descend(task: tuple[Descent, int]) -> MetricPath:
+        if clock.is_up():
+            return MetricPath({}, np.empty(0))
+        return metric_path(parts[task[1]], task[0], stop=clock.is_up)
+
+    tasks = [(descent, fold) for descent in DESCENTS for fold in range(len(parts))]
+    found = work_through(descend, tasks, clock, n_threads, lambda task: done(task[0].name, task[1]))
+    metrics = {MetricName(EUCLID, 0): [part.euclid() for part in parts]}
+    histories = {}
+    for i, descent in enumerate(DESCENTS):
+        paths = found[i * len(parts) : (i + 1) * len(parts)]
+        for iterate in ITERATES:
+            if all(iterate in path.iterates for path in paths):
+                name = MetricName(descent.name, iterate)
+                metrics[name] = [path.iterates[iterate] for path in paths]
+        length = min(len(path.history) for path in paths)
+        histories[descent.name] = np.mean([path.history[:length] for path in paths], axis=0)
+    return Paths(metrics, histories)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Out-of-fold error and log-loss of every candidate."""
+
+    candidates: list[Candidate]
+    errors: FloatArray
+    log_losses: FloatArray
+    neighbors: dict[tuple[MetricName, int], Neighbors]
+    """Of every metric and fold."""
+
+
+def score_candidates(
+    samples: Samples,
+    folds: Sequence[Fold],
+    metrics: dict[MetricName, list[FloatArray]],
+    clock: Clock,
+    n_threads: int,
+) -> Scores:
+    """One neighbor search a metric and fold gives the votes for every K."""
+    smallest = min(len(fold.train) for fold in folds)
+    ks = tuple(k for k in N_NEIGHBORS if k < smallest) or (1,)
+    names = [(name, fold) for name in metrics for fold in range(len(folds))]
+
+    def search(task: tuple[MetricName, int]) -> tuple[Neighbors, FloatArray]:
+        name, f = task
+        Z = samples.X @ metrics[name][f].T
+        found = all_neighbors(Z[folds[f].test], Z[folds[f].train], max(ks) + 1, ids=folds[f].train)
+        return found, _losses(samples.voters, folds[f].test, found, ks)
+
+    results = work_through(search, names, clock, n_threads)
+    losses = np.sum(
+        np.reshape([loss for _, loss in results], (len(metrics), len(folds), -1, 2)), axis=1
+    )  # (metrics, rules, 2)
+    total = sum(samples.voters.weights[fold.test].sum() for fold in folds)
+    candidates = [Candidate(name, vote, k) for name in metrics for vote, k in rules(ks)]
+    errors, log_losses = losses.reshape(-1, 2).T / total
+    found = {task: result[0] for task, result in zip(names, results, strict=True)}
+    return Scores(candidates, errors, log_losses, found)
+
+
+def _losses(
+    voters: Electorate, test: IndexArray, neighbors: Neighbors, ks: Sequence[int]
+) -> FloatArray:
+    """(rules, 2) weighted sums of errors and of log-losses over the test rows, for every vote."""
+    codes, weights = voters.codes[test], voters.weights[test]
+    rows = np.arange(len(test))
+    sums = []
+    for _, _, P in all_votes(neighbors, voters, ks):
+        wrong = P.argmax(axis=1) != codes
+        sums.append((weights @ wrong, -weights @ np.log(np.maximum(P[rows, codes], TINY))))
+    return np.array(sums)
+
+
+def out_of_fold(
+    samples: Samples, folds: Sequence[Fold], scores: Scores, candidate: Candidate
+) -> FloatArray:
+    """(n, c) the probabilities that a candidate gives to rows that it was not learned from."""
+    P = np.tile(samples.voters.prior, (len(samples.X), 1))  # of rows that no fold tests
+    for f, fold in enumerate(folds):
+        P[fold.test] = class_probabilities(
+            scores.neighbors[candidate.metric, f],
+            samples.voters,
+            candidate.vote,
+            candidate.n_neighbors,
+        )
+    return P
