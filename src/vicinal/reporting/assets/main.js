@@ -1,0 +1,13 @@
+byId('title').textContent = findings.title;
+byId('summary').textContent = findings.summary;
+startTheme();
+drawHeadline();
+drawMaps();
+drawNeighborhoods();
+drawMetric();
+drawTuning();
+drawErrors();
+drawNeighborsUsed();
+drawProvenance();
+select(maps.focus);
+document.documentElement.dataset.ready = 'yes';

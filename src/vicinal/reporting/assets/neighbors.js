@@ -1,0 +1,63 @@
+// Section 2, below the maps: the neighbors of the selected row, before and after.
+function drawNeighborhoods() {
+  const k = maps.near_after.rows[0].length;
+  const { near_before: before, near_after: after } = maps;
+  byId('maps-lede').textContent =
+    `Of the ${k} nearest neighbors of a ${maps.held_out.some(Boolean) ? 'held-out' : 'training'} row, ${percent(before.agreement, 0)} share its label ` +
+    `before and ${percent(after.agreement, 0)} after; on average ${number(maps.kept, 2)} of the ${k} stay. ` +
+    (maps.held_out.some(Boolean) ? '' : 'The metric has seen these labels, so \u201cafter\u201d flatters it. ') +
+    'Click a point to see who its neighbors were and who they are now.';
+  const line = (when, dash) => svg('svg', { width: 26, height: 10, viewBox: '0 0 26 10' },
+    svg('line', { x1: 0, x2: 26, y1: 5, y2: 5, stroke: `var(--${when})`, 'stroke-width': 2, 'stroke-dasharray': dash }));
+  byId('map-key').append(el('li', {}, line('before', '4 3'), 'neighbors before'), el('li', {}, line('after'), 'neighbors after'));
+  if (maps.held_out.some(Boolean)) byId('map-key').append(el('li', {}, 'filled: training row, outlined: held out'));
+  const shown = maps.ids.length;
+  byId('maps-note').textContent = (shown < maps.n_rows
+    ? `The maps show a stratified sample of ${count(shown)} of ${count(maps.n_rows)} rows, and neighbors are sought among them. ` : '')
+    + 'A map of two directions cannot show all distances; the table has the exact ones.'
+    + (maps.held_out.some(Boolean) ? ' Held-out rows are nobody\u2019s neighbors.' : '');
+  selection.listeners.push(drawPanel);
+}
+
+function drawPanel(point) {
+  const panel = byId('neighborhood');
+  if (point < 0) {
+    panel.replaceChildren(el('p', { class: 'lede' }, 'No row is selected. Click a point in either map.'));
+    return;
+  }
+  const label = maps.labels[point], said = maps.predictions[point];
+  const rows = [maps.near_before.rows[point], maps.near_after.rows[point]];
+  const own = rows.map((list) => list.filter((row) => maps.labels[row] === label).length);
+  const kept = rows[1].filter((row) => rows[0].includes(row)).length;
+  panel.replaceChildren(
+    el('h3', {}, el('span', { class: breakable(maps.ids[point]) }, maps.ids[point]), el('span', { class: 'label' }, labeled(label),
+      said < 0 ? null : el('span', { class: said === label ? '' : 'wrong' }, said === label ? ' \u2014 predicted so' : ` \u2014 predicted ${className(said)}`))),
+    el('p', { class: 'lede' }, (point === maps.focus ? `${maps.focus_why} ` : '') +
+      `Of its own label: ${own[0]} of ${rows[0].length} neighbors before, ${own[1]} after. ${kept} ${kept === 1 ? 'is' : 'are'} the same.`),
+    el('div', { class: 'split' }, neighborTable('before', point, rows[1]), neighborTable('after', point, rows[0])));
+}
+
+function neighborTable(when, point, others) {
+  const near = maps[`near_${when}`];
+  const explained = near.features[point][0].length > 0;
+  const head = ['row', 'label', 'distance'].concat(explained ? ['what the distance is made of'] : []);
+  const body = near.rows[point].map((row, j) => el('tr', {},
+    el('td', {}, el('button', { type: 'button', class: 'link', onclick: () => select(row) }, words(maps.ids[row])),
+      others.includes(row) ? el('span', { class: 'kept', title: 'a neighbor before and after' }, ' \u2194') : null),
+    el('td', {}, labeled(maps.labels[row])),
+    el('td', { class: 'right' }, number(near.distances[point][j])),
+    explained ? el('td', {}, shares(near, point, j, when)) : null));
+  return el('table', {}, el('caption', { class: when },
+    el('b', {}, when === 'before' ? 'Nearest before' : 'Nearest after'),
+    when === 'before' ? ' standardized, Euclidean' : ' learned metric'),
+    el('thead', {}, el('tr', {}, head.map((name) => el('th', { scope: 'col', class: name === 'distance' ? 'right' : null }, name)))),
+    el('tbody', {}, body));
+}
+
+function shares(near, point, j, when) {
+  return el('div', { class: `shares hue-${when}` }, near.features[point][j].map((feature, t) => {
+    const share = near.shares[point][j][t];
+    return el('span', { class: 'share', style: { '--v': Math.max(0, Math.min(1, share)) } },
+      el('span', { class: 'name', title: findings.features[feature] }, findings.features[feature]), el('span', {}, percent(share, 0)));
+  }));
+}

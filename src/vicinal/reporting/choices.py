@@ -1,0 +1,115 @@
+"""What was chosen, and why, in one sentence each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vicinal.reporting.findings import Chosen
+from vicinal.reporting.subject import Subject
+
+SYMBOLS = {"alpha": "α", "gamma": "γ", "n_neighbors": "K"}
+MEANINGS = {
+    "alpha": "how many of a row's own class count",
+    "gamma": "how sharply the loss reacts to the margin",
+    "n_neighbors": "how many neighbors decide",
+}
+
+
+def choices(subject: Subject) -> tuple[Chosen, ...]:
+    """One entry a setting that matters."""
+    model = subject.estimator
+    if subject.voter is None:
+        return _committee_choices(model)
+    if hasattr(model, "best_params_"):
+        return _search_choices(model, type(subject.learner).__name__)
+    return _given_choices(subject)
+
+
+def number(value: Any) -> str:
+    """A setting as text: at most 4 significant digits, ∞ and − in their own letters."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        return str(value)
+    text = "∞" if abs(value) == np.inf else f"{abs(value):.4g}"
+    return f"−{text}" if value < 0 else text
+
+
+def percent(fraction: float) -> str:
+    """0.1234 → '12.3 %'."""
+    return f"{100 * fraction:.1f} %"
+
+
+def _committee_choices(model: Any) -> tuple[Chosen, ...]:
+    results = model.cv_results_
+    n_candidates = len(results["configuration"])
+    by_weight = sorted(model.chosen_, key=lambda choice: -choice.weight)
+    alone = len(by_weight) == 1
+    entries = [
+        Chosen(
+            "Method",
+            "one metric" if alone else f"committee of {len(by_weight)}",
+            f"{n_candidates:,} candidates were cross-validated; "
+            + ("this one did best." if alone else "these, voting together, did best.")
+            + f" Out-of-fold accuracy {percent(model.best_score_)}.",
+        )
+    ]
+    total = sum(choice.weight for choice in by_weight) or 1.0
+    for choice in by_weight:
+        same = (
+            (np.asarray(results["configuration"]) == choice.configuration)
+            & (np.asarray(results["iterate"]) == choice.iterate)
+            & (np.asarray(results["vote"]) == choice.vote)
+            & (np.asarray(results["n_neighbors"]) == choice.n_neighbors)
+        )
+        error = np.asarray(results["mean_test_error"], dtype=float)[same]
+        alone_error = f"; alone it errs on {percent(error[0])}" if len(error) else ""
+        entries.append(
+            Chosen(
+                choice.configuration,
+                f"K = {choice.n_neighbors}",
+                f"{percent(choice.weight / total)} of the vote{alone_error}. Iterate "
+                f"{choice.iterate}, {choice.vote} vote.",
+            )
+        )
+    if model.timed_out_:
+        entries.append(Chosen("Time", "ran out", "The best so far was kept; more time may help."))
+    return tuple(entries)
+
+
+def _search_choices(model: Any, method: str) -> tuple[Chosen, ...]:
+    error = 1 - float(model.best_score_)
+    entries = [
+        Chosen("Method", method, f"The search's own cross-validated error is {percent(error)}.")
+    ]
+    results = model.cv_results_
+    scores = np.asarray(results["mean_test_score"], dtype=float)
+    for name, value in model.best_params_.items():
+        if name == "gamma" and len(model.gammas_) == 1:  # PNCA has none
+            continue
+        tried = np.asarray(results[f"param_{name}"])
+        best = [scores[tried == each].max() for each in np.unique(tried)]
+        meaning = MEANINGS.get(name, name)
+        why = (
+            f"The best of {len(best)} values tried for {meaning}; the worst of them, with all "
+            f"else at its best, errs on {percent(1 - min(best))}."
+            if len(best) > 1
+            else f"The only value tried for {meaning}."
+        )
+        entries.append(Chosen(SYMBOLS.get(name, name), number(value), why))
+    return tuple(entries)
+
+
+def _given_choices(subject: Subject) -> tuple[Chosen, ...]:
+    learner = subject.learner
+    entries = [Chosen("Method", type(learner).__name__, "Given, not tuned.")]
+    parameters = learner.get_params(deep=False)
+    entries += [
+        Chosen(SYMBOLS[name], number(parameters[name]), f"Given, not tuned: {MEANINGS[name]}.")
+        for name in ("alpha", "gamma")
+        if isinstance(parameters.get(name), (int, float))
+    ]
+    entries.append(
+        Chosen("K", str(subject.n_neighbors), f"Given, not tuned: {MEANINGS['n_neighbors']}.")
+    )
+    return tuple(entries)

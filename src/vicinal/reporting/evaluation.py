@@ -1,0 +1,155 @@
+"""The predictions that a report is measured by: held out, or out of fold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from vicinal.classifiers.search_folds import make_folds
+from vicinal.exceptions import ExcludedRowsWarning
+from vicinal.reporting.plain_knn import plain_predictions
+from vicinal.reporting.subject import Subject
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+N_FOLDS = 5
+SEED = 0  # the same data give the same page
+
+
+@dataclass(frozen=True)
+class LabeledRows:
+    """Rows as given to the model, as features of the metric, and their class codes."""
+
+    X: Any
+    A: FloatArray
+    """(n, d) what the leading steps make of X."""
+    codes: IndexArray
+    """(n,)"""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions for rows that the model, or its fold, has not seen."""
+
+    protocol: str
+    held_out: bool
+    """Whether ``rows`` are rows of the held-out data; else of the training data."""
+    rows: IndexArray
+    """(q,)"""
+    truth: IndexArray
+    probabilities: FloatArray
+    """(q, c)"""
+    plain: IndexArray
+    """(q,) classes that plain K-NN predicts for the same rows."""
+    plain_note: str
+    majority: IndexArray
+    """(q,) the most frequent class of the training rows."""
+
+    @property
+    def predicted(self) -> IndexArray:
+        return np.argmax(self.probabilities, axis=1)
+
+
+def evaluate(
+    subject: Subject, classes: NDArray[Any], train: LabeledRows, test: LabeledRows | None
+) -> Evaluation:
+    """Held-out predictions where there are held-out rows, out-of-fold ones else."""
+    if test is not None:
+        return _held_out(subject, classes, train, test)
+    if hasattr(subject.estimator, "oof_proba_"):
+        return _out_of_fold(subject, classes, train)
+    return _cross_validated(subject, classes, train)
+
+
+def aligned(probabilities: FloatArray, known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
+    """(q, c) over all the classes from columns of the ``known`` ones."""
+    full = np.zeros((len(probabilities), len(classes)))
+    full[:, np.searchsorted(classes, known)] = probabilities
+    return full
+
+
+def _held_out(
+    subject: Subject, classes: NDArray[Any], train: LabeledRows, test: LabeledRows
+) -> Evaluation:
+    voter = subject.fitted_voter(train.A, classes[train.codes])
+    plain, k = plain_predictions(train.A, train.codes, test.A)
+    return Evaluation(
+        protocol=f"Measured on {len(test.codes):,} held-out rows that took no part in the fit.",
+        held_out=True,
+        rows=np.arange(len(test.codes)),
+        truth=test.codes,
+        probabilities=aligned(subject.probabilities(voter, test.A), voter.classes_, classes),
+        plain=plain,
+        plain_note=f"standardized, Euclidean, K = {k} by leave-one-out on the training rows",
+        majority=np.full(len(test.codes), np.bincount(train.codes).argmax()),
+    )
+
+
+def _out_of_fold(subject: Subject, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
+    model = subject.estimator
+    rows = np.asarray(model.oof_rows_, dtype=np.intp)
+    codes = train.codes[rows]
+    plain = np.empty_like(rows)
+    for fit, left_out in _folds(codes):
+        plain[left_out], _ = plain_predictions(
+            train.A[rows[fit]], codes[fit], train.A[rows[left_out]]
+        )
+    return Evaluation(
+        protocol=f"Out-of-fold predictions of {len(rows):,} training rows: each is predicted by "
+        "metrics that did not see it. The settings were chosen on the same folds, so expect "
+        "slightly less on new data.",
+        held_out=False,
+        rows=rows,
+        truth=codes,
+        probabilities=aligned(np.asarray(model.oof_proba_), model.classes_, classes),
+        plain=plain,
+        plain_note=f"standardized, Euclidean, {N_FOLDS}-fold on the same rows, K by leave-one-out",
+        majority=np.full(len(rows), np.bincount(train.codes).argmax()),
+    )
+
+
+def _cross_validated(subject: Subject, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
+    n, codes = len(train.codes), train.codes
+    probabilities = np.zeros((n, len(classes)))
+    plain, majority = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    for fit, left_out in _folds(codes):
+        model = _refitted(subject, train.X, classes[codes], fit)
+        queries = _safe_indexing(train.X, left_out)
+        probabilities[left_out] = aligned(model.predict_proba(queries), model.classes_, classes)
+        plain[left_out], _ = plain_predictions(train.A[fit], codes[fit], train.A[left_out])
+        majority[left_out] = np.bincount(codes[fit]).argmax()
+    tuned = hasattr(subject.estimator, "best_params_")
+    return Evaluation(
+        protocol=f"{N_FOLDS}-fold cross-validation of {n:,} rows: each is predicted by a metric "
+        "learned without it."
+        + (" The settings were chosen on all the rows, so expect slightly less." if tuned else ""),
+        held_out=False,
+        rows=np.arange(n),
+        truth=codes,
+        probabilities=probabilities,
+        plain=plain,
+        plain_note="standardized, Euclidean, the same folds, K by leave-one-out",
+        majority=majority,
+    )
+
+
+def _folds(codes: IndexArray) -> Iterator[tuple[IndexArray, IndexArray]]:
+    """(rows to fit, rows left out) of every fold."""
+    yield from make_folds(N_FOLDS, codes[:, None], codes, None, SEED)
+
+
+def _refitted(subject: Subject, X: Any, y: NDArray[Any], rows: IndexArray) -> Pipeline:
+    """The model, fitted to some of the rows."""
+    with warnings.catch_warnings():  # the fit of all the rows has said so already
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ExcludedRowsWarning)
+        return subject.unfitted().fit(_safe_indexing(X, rows), y[rows])

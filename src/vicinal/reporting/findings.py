@@ -1,0 +1,236 @@
+"""What a report says, as frozen values: computed once, drawn by the page and by ``vicinal.plot``.
+
+Rows are indices into the points that are shown, classes are codes into ``Findings.classes``, and
+features are indices into ``Findings.features``; -1 stands for "none".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Score:
+    """``correct`` of ``total`` rows right, with the 95 % Wilson interval of the accuracy."""
+
+    name: str
+    note: str
+    correct: int
+    total: int
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One setting, its value, and why it is what it is."""
+
+    name: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """How good the model is: the learned metric, plain K-NN and the majority class, in order."""
+
+    protocol: str
+    """What the rows are that the accuracies were measured on, and what to keep in mind."""
+    scores: tuple[Score, Score, Score]
+    gained: int
+    """Rows that the learned metric gets right and plain K-NN wrong."""
+    lost: int
+    """The other way round."""
+    p_value: float
+    """Of the exact sign test of ``gained`` against ``lost``, two-sided."""
+    chosen: tuple[Chosen, ...]
+
+
+@dataclass(frozen=True)
+class Neighborhoods:
+    """The k nearest training rows of each of n points, nearest first."""
+
+    rows: IndexArray
+    """(n, k) points."""
+    distances: FloatArray
+    """(n, k)"""
+    features: IndexArray
+    """(n, k, t) the features with the largest shares of the squared distance; t = 0: unknown."""
+    shares: FloatArray
+    """(n, k, t) δ_f (Mδ)_f / δᵀMδ of these; over all features they sum to 1."""
+    agreement: float
+    """Mean fraction of the neighbors that have the point's label: of the held-out points, or, if
+    there are none, of all."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The points before (standardized) and after (learned metric), two directions each."""
+
+    ids: tuple[str, ...]
+    labels: IndexArray
+    predictions: IndexArray
+    held_out: NDArray[np.bool_]
+    """(n,) not training rows: they are nobody's neighbor."""
+    before: FloatArray
+    """(n, 2)"""
+    after: FloatArray
+    """(n, 2)"""
+    before_spread: tuple[float, float]
+    """Fraction of the variance in each direction; the second is 0 where there is only one."""
+    after_spread: tuple[float, float]
+    near_before: Neighborhoods
+    near_after: Neighborhoods
+    kept: float
+    """Mean number of neighbors that a point has in common before and after."""
+    n_rows: int
+    """Of which the points are a stratified sample, where there are more."""
+    focus: int
+    """The point to begin with."""
+    focus_why: str
+    """Why that one; empty where no neighborhood improved."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A leading direction of the transformed data, in standard deviations of the features."""
+
+    spread: float
+    """Fraction of the variance of the transformed data."""
+    loadings: FloatArray
+    """(t,) one a feature shown."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """M in units that make the features comparable: M_fg σ_f σ_g."""
+
+    features: IndexArray
+    """(t,) features shown, the heaviest first."""
+    weights: FloatArray
+    """(t,) M_ff σ_f² / Σ_g M_gg σ_g²."""
+    matrix: FloatArray
+    """(t, t) M_fg σ_f σ_g, divided by the largest of them in absolute value."""
+    directions: tuple[Direction, ...]
+    n_features: int
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Cross-validated error over a grid of two settings; NaN where nothing was tried."""
+
+    title: str
+    x_name: str
+    y_name: str
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    error: FloatArray
+    """(len(y), len(x))"""
+    chosen: tuple[tuple[int, int], ...]
+    """(row, column) of what was chosen."""
+    note: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The objective of every iterate."""
+
+    name: str
+    values: FloatArray
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was tried, and how the objective went down."""
+
+    surfaces: tuple[Surface, ...]
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class AtRisk:
+    """A point with a small margin."""
+
+    point: int
+    margin: float
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between consecutive edges."""
+
+    name: str
+    note: str
+    edges: FloatArray
+    counts: IndexArray
+    median: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Rows by the probability of their predicted class: what was promised, what came true."""
+
+    promised: FloatArray
+    """(b,) mean probability of the predicted class in each bin."""
+    came_true: FloatArray
+    """(b,) fraction right."""
+    counts: IndexArray
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Where the model errs, over the rows of the headline."""
+
+    confusion: IndexArray
+    """(c, c) rows true, columns predicted."""
+    precision: FloatArray
+    """(c,) NaN where the class was never predicted."""
+    recall: FloatArray
+    """(c,) NaN where the class has no row."""
+    support: IndexArray
+    margin_name: str
+    margins: Histogram
+    at_risk: tuple[AtRisk, ...]
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
+class NeighborsUsed:
+    """How many neighbors count (Lemma 3): one histogram a side, none where K is a constant."""
+
+    histograms: tuple[Histogram, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line, or several, of the provenance."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that a report says."""
+
+    title: str
+    summary: str
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+    headline: Headline
+    maps: Maps
+    metric: Metric | None
+    """None where the metric is no quadratic form of the features."""
+    tuning: Tuning
+    errors: Errors
+    neighbors: NeighborsUsed
+    provenance: tuple[Fact, ...]

@@ -1,0 +1,130 @@
+"""What the caller gives, checked and in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from vicinal.reporting.evaluation import LabeledRows
+from vicinal.reporting.subject import Subject
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+CLASSES_LISTED = 40
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Training rows, held-out rows if any, and the names of everything."""
+
+    train: LabeledRows
+    test: LabeledRows | None
+    labels: NDArray[Any]
+    """(c,) the distinct labels of both, sorted."""
+    features: tuple[str, ...]
+    ids: tuple[str, ...]
+    """Of the training rows, then of the held-out ones."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(str(label) for label in self.labels.tolist())
+
+    @property
+    def pooled_codes(self) -> IndexArray:
+        """Classes of the training rows, then of the held-out ones."""
+        return np.concatenate([part.codes for part in self._parts().values()])
+
+    def pooled_features(self) -> FloatArray:
+        """Features of the same rows."""
+        return np.concatenate([part.A for part in self._parts().values()])
+
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        return {name: (part.A.shape[0], part.A.shape[1]) for name, part in self._parts().items()}
+
+    def class_counts(self) -> dict[str, str]:
+        """'setosa 40, virginica 42' for each set of rows."""
+        lines = {}
+        for name, part in self._parts().items():
+            counts = np.bincount(part.codes, minlength=len(self.labels))
+            pairs = list(zip(self.classes, counts.tolist(), strict=True))
+            more = len(pairs) - CLASSES_LISTED
+            text = ", ".join(f"{label} {count:,}" for label, count in pairs[:CLASSES_LISTED])
+            lines[name] = text + (f", and {more} more" if more > 0 else "")
+        return lines
+
+    def summary(self, method: str) -> str:
+        rows = " + ".join(f"{n:,} {name}" for name, (n, _) in self.shapes().items())
+        d, c = len(self.features), len(self.labels)
+        return f"{rows} rows · {d:,} feature{'s' * (d > 1)} · {c} classes · {method}"
+
+    def _parts(self) -> dict[str, LabeledRows]:
+        parts = {"training": self.train}
+        return parts if self.test is None else {**parts, "held-out": self.test}
+
+
+def check_inputs(
+    subject: Subject, X: Any, y: Any, X_test: Any, y_test: Any, feature_names: Any, ids: Any
+) -> Inputs:
+    """Inputs, or an error that says what does not fit together."""
+    if (X_test is None) != (y_test is None):
+        raise ValueError("give X_test and y_test together, or neither")
+    y = column_or_1d(y)
+    y_test = y[:0] if y_test is None else column_or_1d(y_test)
+    labels, codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)
+    train = _labeled(subject, X, codes[: len(y)], "X")
+    test = None if X_test is None else _labeled(subject, X_test, codes[len(y) :], "X_test")
+    if len(np.unique(train.codes)) < 2:
+        raise ValueError("y has one class only: there is nothing to tell apart, nor to report")
+    return Inputs(
+        train=train,
+        test=test,
+        labels=labels,
+        features=_feature_names(subject, X, feature_names, train.A.shape[1]),
+        ids=_ids(ids, len(y), len(y_test)),
+    )
+
+
+def _labeled(subject: Subject, X: Any, codes: IndexArray, name: str) -> LabeledRows:
+    A = subject.prepare(X)
+    if len(A) != len(codes):
+        raise ValueError(f"{name} has {len(A)} rows but {len(codes)} labels")
+    return LabeledRows(X, A, codes)
+
+
+def _feature_names(subject: Subject, X: Any, given: Any, d: int) -> tuple[str, ...]:
+    """The caller's names, the model's, those of the columns of X, or numbers."""
+    if given is not None and subject.leading is not None and len(given) != d:
+        given = subject.leading.get_feature_names_out(np.asarray(given, dtype=object))
+    if given is not None:
+        if len(given) != d:
+            raise ValueError(f"feature_names has {len(given)} names for {d} features")
+        return tuple(str(name) for name in given)
+    named = getattr(subject.estimator, "feature_names_in_", None)
+    if named is None and subject.leading is not None:
+        try:
+            named = subject.leading.get_feature_names_out()
+        except (AttributeError, ValueError):  # a step that knows no names
+            named = None
+    elif named is None:
+        named = getattr(X, "columns", None)
+    if named is None or len(named) != d:
+        return tuple(f"feature {i + 1}" for i in range(d))
+    return tuple(str(name) for name in named)
+
+
+def _ids(given: Sequence[Any] | None, n: int, n_test: int) -> tuple[str, ...]:
+    if given is None:
+        return (*(f"row {i}" for i in range(n)), *(f"held-out {i}" for i in range(n_test)))
+    names = tuple(str(name) for name in given)
+    if len(names) == n:
+        return (*names, *(f"held-out {i}" for i in range(n_test)))
+    if len(names) != n + n_test:
+        also = f" (or {n + n_test}, held-out rows included)" if n_test else ""
+        raise ValueError(f"ids has {len(names)} entries for {n} rows{also}")
+    return names

@@ -1,0 +1,131 @@
+"""Section 2: the two maps, and the neighbors of every point in both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import orthogonal_procrustes
+from sklearn.decomposition import PCA
+
+from vicinal.reporting.findings import Maps, Neighborhoods
+from vicinal.reporting.neighborhoods import mean_kept, neighborhoods, with_shares
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+GOLDEN = 0.6180339887498949
+NOTHING = 1e-12
+"""A fraction of the variance that is rounding."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The n points on the page: training rows and, marked, held-out ones."""
+
+    ids: tuple[str, ...]
+    labels: IndexArray
+    predictions: IndexArray
+    plain: IndexArray
+    """(n,) what plain K-NN predicts; -1 where unknown."""
+    held_out: NDArray[np.bool_]
+    A: FloatArray
+    """(n, d) features."""
+    scale: FloatArray
+    """(d,) their standard deviations over all the training rows; 1 where constant."""
+    Z: FloatArray
+    """(n, m) learned space."""
+    n_rows: int
+    """Of which these are a sample."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The map of rows on two directions of largest variance."""
+
+    points: FloatArray
+    """(n, 2)"""
+    spread: tuple[float, float]
+    axes: FloatArray
+    """(≤ 3, m) unit directions, largest variance first."""
+    spreads: FloatArray
+    """(≤ 3,) fraction of the variance in each."""
+
+
+def project(Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray) -> Projection:
+    """PCA of the rows ``fit_rows`` of Z (n, m), applied to all of them.
+
+    Where there is only one direction, the second coordinate is no measurement: it separates the
+    classes and spreads their points, so that they can be seen.
+    """
+    directions = min(3, Z.shape[1], int(fit_rows.sum()))
+    pca = PCA(n_components=directions, svd_solver="covariance_eigh").fit(Z[fit_rows])
+    points = pca.transform(Z)[:, :2]
+    spreads = np.nan_to_num(np.asarray(pca.explained_variance_ratio_))
+    second = float(spreads[1]) if directions > 1 else 0.0
+    if second < NOTHING:
+        second = 0.0
+        jitter = (np.arange(len(Z)) * GOLDEN) % 1.0  # low discrepancy: no clumps
+        lanes = labels.max() - labels + 0.8 * jitter
+        height = np.ptp(points[:, 0]) or 1.0
+        points = np.column_stack([points[:, 0], lanes * (0.5 * height / (labels.max() + 1))])
+    return Projection(points, (float(spreads[0]), second), pca.components_, spreads)
+
+
+def turned(after: FloatArray, before: FloatArray) -> FloatArray:
+    """One map (n, 2), rotated or mirrored to lie as the other does: distances stay what they are.
+
+    The orthogonal R that minimizes ‖after R − before‖ (Procrustes); maps are easier to compare so.
+    """
+    R, _ = orthogonal_procrustes(after - after.mean(axis=0), before - before.mean(axis=0))
+    return np.asarray(after @ R)
+
+
+def maps(
+    shown: Shown, projections: tuple[Projection, Projection], M: FloatArray | None, k: int
+) -> Maps:
+    """Both maps with their neighborhoods; ``M`` (d, d) is None where there are no shares."""
+    train = ~shown.held_out
+    k = max(1, min(k, int(train.sum()) - 1))
+    near_before = with_shares(
+        neighborhoods(shown.A / shown.scale, shown.labels, train, k),
+        shown.A,
+        np.diag(shown.scale**-2.0),
+    )
+    near_after = neighborhoods(shown.Z, shown.labels, train, k)
+    if M is not None:
+        near_after = with_shares(near_after, shown.A, M)
+    before, after = projections
+    flat = min(before.spread[1], after.spread[1]) == 0  # the height is no measurement
+    focus, why = _focus(shown, near_before, near_after)
+    return Maps(
+        ids=shown.ids,
+        labels=shown.labels,
+        predictions=shown.predictions,
+        held_out=shown.held_out,
+        before=before.points,
+        after=after.points if flat else turned(after.points, before.points),
+        before_spread=before.spread,
+        after_spread=after.spread,
+        near_before=near_before,
+        near_after=near_after,
+        kept=mean_kept(near_before, near_after),
+        n_rows=shown.n_rows,
+        focus=focus,
+        focus_why=why,
+    )
+
+
+def _focus(shown: Shown, before: Neighborhoods, after: Neighborhoods) -> tuple[int, str]:
+    """The point where learning the metric changed the neighbors' labels most for the better."""
+    labels = shown.labels
+    own = [(labels[near.rows] == labels[:, None]).sum(axis=1) for near in (before, after)]
+    gain = (own[1] - own[0]).astype(float)  # (n,)
+    rescued = (shown.predictions == labels) & (shown.plain >= 0) & (shown.plain != labels)
+    if rescued.any():
+        best = int(np.argmax(np.where(rescued, gain, -np.inf)))
+        return best, "Plain K-NN gets this row wrong; the learned metric gets it right."
+    gained = "Its neighborhood gained the most rows of its own label."
+    return int(np.argmax(gain)), gained if gain.max() > 0 else ""

@@ -1,0 +1,60 @@
+"""Plain K-NN, the line to beat: standardized features, Euclidean, K by leave-one-out."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
+
+from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.reporting.sampling import stratified_sample
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+LARGEST_K = 31
+N_QUERIES = 5_000
+"""Rows whose left-out votes choose K; more would not change it."""
+
+
+def plain_predictions(A: FloatArray, codes: IndexArray, Q: FloatArray) -> tuple[IndexArray, int]:
+    """Codes that plain K-NN on the rows A (n, d) predicts for Q (q, d), and its K."""
+    scaler = StandardScaler().fit(A)
+    S = scaler.transform(A)
+    k = left_out_k(S, codes)
+    voter = ClassMeanKNN(k, rule="vote").fit(S, codes)
+    return np.asarray(voter.predict(scaler.transform(Q)), dtype=np.intp), k
+
+
+def left_out_k(S: FloatArray, codes: IndexArray) -> int:
+    """The odd K up to 31 with the fewest leave-one-out errors; the smallest of equals."""
+    largest = min(LARGEST_K, len(S) - 1)
+    if largest < 1:
+        return 1
+    rows = stratified_sample(codes, N_QUERIES)
+    votes = codes[left_out_neighbors(S, rows, largest)]  # (q, largest)
+    counts = np.cumsum(votes[:, :, None] == np.arange(codes.max() + 1), axis=1)  # (q, K, c)
+    right = np.argmax(counts, axis=2) == codes[rows][:, None]  # (q, K)
+    candidates = np.arange(1, largest + 1, 2)
+    return int(candidates[np.argmax(right[:, candidates - 1].sum(axis=0))])
+
+
+def left_out_neighbors(S: FloatArray, rows: IndexArray, k: int) -> IndexArray:
+    """(q, k) nearest others of some of the rows of S, nearest first."""
+    index = ClassMeanKNN().fit(S, np.zeros(len(S), dtype=np.intp))
+    if len(rows) == len(S):
+        return np.asarray(index.kneighbors(n_neighbors=k, return_distance=False))
+    found = np.asarray(index.kneighbors(S[rows], n_neighbors=k + 1, return_distance=False))
+    # Drop the row itself; where more than k rows lie on the same spot, it may not be among them.
+    itself = found == rows[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return found[~itself].reshape(len(rows), k)
+
+
+def left_out_votes(Z: FloatArray, codes: IndexArray, rows: IndexArray, k: int) -> IndexArray:
+    """(q,) class of most of the k nearest others; ties go to the class with the nearest of them."""
+    votes = codes[left_out_neighbors(Z, rows, min(k, len(Z) - 1))]  # (q, k)
+    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)  # (q, k) of each voter's class
+    return np.asarray(votes[np.arange(len(rows)), np.argmax(counts, axis=1)])

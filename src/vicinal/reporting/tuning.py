@@ -1,0 +1,99 @@
+"""Section 4: what was tried, and how the objective went down."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.reporting.choices import number
+from vicinal.reporting.findings import Curve, Surface, Tuning
+from vicinal.reporting.subject import Subject
+
+FloatArray: TypeAlias = NDArray[np.floating]
+
+CURVE_LENGTH = 400
+"""Iterates drawn; longer histories are thinned."""
+
+
+def tuning(subject: Subject) -> Tuning:
+    """The surfaces of a search or a committee, none for a learner; the curves of each."""
+    model = subject.estimator
+    if subject.voter is None:
+        histories = model.histories_.items()
+        return Tuning(_committee_surfaces(model), tuple(_curve(*item) for item in histories))
+    surfaces = _search_surfaces(model) if hasattr(model, "best_params_") else ()
+    history = getattr(subject.learner, "history_", None)
+    name = type(subject.learner).__name__
+    return Tuning(surfaces, () if history is None else (_curve(name, history),))
+
+
+def _curve(name: str, values: Any) -> Curve:
+    values = np.asarray(values, dtype=np.float64)
+    if len(values) > CURVE_LENGTH:
+        values = values[np.linspace(0, len(values) - 1, CURVE_LENGTH).astype(np.intp)]
+    return Curve(name, values)
+
+
+def _search_surfaces(model: Any) -> tuple[Surface, ...]:
+    """α × γ and α × K: at every cell the lowest error over what it leaves open."""
+    best = model.best_params_
+    alpha, gamma = np.asarray(model.alphas_), np.asarray(model.gammas_)
+    k = np.asarray(model.n_neighbors_)
+    at = [_position(values, best[name]) for values, name in
+          ((alpha, "alpha"), (gamma, "gamma"), (k, "n_neighbors"))]  # fmt: skip
+    note = "Cross-validated error"
+    surfaces = (
+        Surface(
+            "α × γ", "γ", "α", _names(gamma), _names(alpha),
+            np.asarray(model.error_alpha_gamma_, dtype=float), ((at[0], at[1]),), note,
+        ),
+        Surface(
+            "α × K", "K", "α", _names(k), _names(alpha),
+            np.asarray(model.error_alpha_k_, dtype=float), ((at[0], at[2]),), note,
+        ),
+    )  # fmt: skip
+    return surfaces if len(gamma) > 1 else surfaces[1:]
+
+
+def _committee_surfaces(model: Any) -> tuple[Surface, ...]:
+    """One surface a vote: metrics (configuration and iterate) × K."""
+    results = {name: np.asarray(values) for name, values in model.cv_results_.items()}
+    return tuple(_vote_surface(model, results, str(vote)) for vote in _in_order(results["vote"]))
+
+
+def _vote_surface(model: Any, results: dict[str, NDArray[Any]], vote: str) -> Surface:
+    here = results["vote"] == vote
+    pairs = zip(results["configuration"][here], results["iterate"][here], strict=True)
+    metrics = [(str(name), int(iterate)) for name, iterate in pairs]
+    rows = list(dict.fromkeys(metrics))
+    columns = sorted({int(k) for k in results["n_neighbors"][here]})
+    error = np.full((len(rows), len(columns)), np.nan)
+    values = zip(metrics, results["n_neighbors"][here], results["mean_test_error"][here],
+                 strict=True)  # fmt: skip
+    for metric, k, value in values:
+        error[rows.index(metric), columns.index(int(k))] = value
+    chosen = tuple(
+        (rows.index((choice.configuration, choice.iterate)), columns.index(choice.n_neighbors))
+        for choice in model.chosen_
+        if choice.vote == vote
+    )
+    return Surface(
+        f"Metric × K, {vote} vote", "K", "metric @ iterate",
+        tuple(map(str, columns)), tuple(f"{name} @ {iterate}" for name, iterate in rows),
+        error, chosen, "Out-of-fold error",
+    )  # fmt: skip
+
+
+def _names(values: NDArray[Any]) -> tuple[str, ...]:
+    return tuple(number(value) for value in values)
+
+
+def _position(values: NDArray[Any], value: Any) -> int:
+    return int(np.flatnonzero(values == value)[0])
+
+
+def _in_order(values: NDArray[Any]) -> list[Any]:
+    """The distinct values in the order of their first appearance."""
+    return list(dict.fromkeys(values.tolist()))

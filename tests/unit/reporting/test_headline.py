@@ -1,0 +1,50 @@
+"""The Wilson interval, and the comparison with plain K-NN."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from vicinal.reporting.evaluation import Evaluation
+from vicinal.reporting.headline import headline, wilson_interval
+
+
+@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_interval_is_scipys(counts):
+    correct, total = counts
+    expected = binomtest(correct, total).proportion_ci(method="wilson")
+    assert wilson_interval(correct, total) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def evaluation(truth, learned, plain):
+    return Evaluation(
+        protocol="",
+        held_out=True,
+        rows=np.arange(len(truth)),
+        truth=np.array(truth),
+        probabilities=np.eye(3)[learned],
+        plain=np.array(plain),
+        plain_note="",
+        majority=np.zeros(len(truth), dtype=int),
+    )
+
+
+def test_headline_counts_rows():
+    found = headline(evaluation([0, 0, 1, 2, 2], [0, 0, 1, 2, 0], [0, 1, 0, 2, 2]), ())
+    assert [score.correct for score in found.scores] == [4, 3, 2]
+    assert [score.total for score in found.scores] == [5, 5, 5]
+    assert (found.gained, found.lost) == (2, 1)
+    assert found.p_value == pytest.approx(1.0)  # P(at least as uneven as 2:1 | fair coin)
+
+
+def test_sign_test_is_the_exact_binomial():
+    truth = [0] * 6
+    found = headline(evaluation(truth, [0] * 6, [1] * 6), ())
+    assert found.p_value == pytest.approx(2 * 0.5**6)
+
+
+def test_no_difference_is_no_evidence():
+    assert headline(evaluation([0, 1], [0, 1], [0, 1]), ()).p_value == 1.0

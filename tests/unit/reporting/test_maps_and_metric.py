@@ -1,0 +1,108 @@
+"""The maps and the metric, against scikit-learn's PCA and closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+
+import vicinal as vc
+from vicinal.reporting import examine
+from vicinal.reporting.metric import feature_weights, metric_findings
+
+
+def test_before_is_the_pca_of_standardized_features(iris, iris_ann):
+    X, y = iris
+    found = examine(iris_ann, X, y).maps
+    pca = PCA(2).fit(StandardScaler().fit_transform(X))
+    expected = pca.transform(StandardScaler().fit_transform(X))
+    np.testing.assert_allclose(np.abs(found.before), np.abs(expected), atol=1e-8)
+    np.testing.assert_allclose(found.before_spread, pca.explained_variance_ratio_)
+
+
+def test_after_shows_the_learned_distances_where_two_directions_suffice(iris, iris_ann):
+    X, y = iris
+    found = examine(iris_ann, X, y).maps
+    np.testing.assert_allclose(pdist(found.after), pdist(iris_ann.transform(X)), rtol=1e-7)
+
+
+def test_no_rotation_or_mirror_brings_the_maps_closer(iris, iris_ann):
+    X, y = iris
+    found = examine(iris_ann, X, y).maps
+    before, after = (p - p.mean(axis=0) for p in (found.before, found.after))
+    apart = np.sum((after - before) ** 2)
+    for angle in np.linspace(0, 2 * np.pi, 73):
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        for mirror in (turn, turn * [1, -1]):
+            assert np.sum((after @ mirror - before) ** 2) >= apart * (1 - 1e-9)
+
+
+def test_one_feature_has_a_map(iris):
+    X, y = iris
+    found = examine(vc.RVML().fit(X[:, :1], y), X[:, :1], y)
+    assert found.maps.before_spread[1] == 0
+    assert np.isfinite(found.maps.before).all()
+    # the second coordinate says only which class it is
+    lanes = [found.maps.before[found.maps.labels == c, 1] for c in range(3)]
+    assert lanes[0].min() > lanes[1].max() > lanes[1].min() > lanes[2].max()
+
+
+def test_directions_are_the_principal_ones_of_the_transformed_data(iris, iris_ann):
+    X, y = iris
+    found = examine(iris_ann, X, y)
+    S = StandardScaler().fit_transform(X)
+    pca = PCA().fit(iris_ann.transform(X))
+    scores = pca.transform(iris_ann.transform(X))
+    for axis, direction in enumerate(found.metric.directions):
+        assert direction.spread == pytest.approx(pca.explained_variance_ratio_[axis])
+        loadings = np.empty(4)
+        loadings[found.metric.features] = direction.loadings
+        assert np.linalg.norm(loadings) == pytest.approx(1)
+        assert abs(np.corrcoef(S @ loadings, scores[:, axis])[0, 1]) == pytest.approx(1)
+
+
+def test_weights_do_not_depend_on_units():
+    rng = np.random.default_rng(0)
+    L, scale, units = rng.normal(size=(3, 5)), rng.uniform(1, 4, 5), rng.uniform(0.01, 100, 5)
+    weights = feature_weights(L.T @ L, scale)
+    assert weights.sum() == pytest.approx(1)
+    in_units = (L / units).T @ (L / units)
+    np.testing.assert_allclose(feature_weights(in_units, scale * units), weights)
+
+
+def test_plain_knn_weighs_all_features_alike():
+    scale = np.array([1.0, 20.0, 0.3])
+    np.testing.assert_allclose(feature_weights(np.diag(scale**-2.0), scale), 1 / 3)
+
+
+def test_many_features_are_cut_to_the_heaviest():
+    rng = np.random.default_rng(1)
+    M = np.diag(rng.permutation(np.arange(1.0, 51.0)))
+    found = metric_findings(M, np.ones(50), np.eye(50)[:2], np.array([0.5, 0.2]))
+    assert len(found.features) == 30
+    assert found.n_features == 50
+    np.testing.assert_array_equal(np.diag(M)[found.features], np.arange(50, 20, -1))
+    np.testing.assert_allclose(np.diag(found.matrix), np.arange(50, 20, -1) / 50)
+
+
+def test_a_kernel_has_no_matrix_but_maps(iris):
+    X, y = iris
+    found = examine(vc.RVML(kernel="rbf").fit(X, y), X, y)
+    assert found.metric is None
+    assert found.maps.near_after.shares.shape[2] == 0
+    assert found.maps.near_before.shares.shape[2] > 0
+
+
+def test_the_page_begins_with_a_row_that_learning_the_metric_rescued(wine, wine_pipeline):
+    X, y, X_test, y_test = wine
+    maps = examine(wine_pipeline, X, y, X_test=X_test, y_test=y_test).maps
+    if "gets it right" in maps.focus_why:
+        assert maps.predictions[maps.focus] == maps.labels[maps.focus]
+    else:
+        own = [
+            (maps.labels[near.rows] == maps.labels[:, None]).sum(axis=1)
+            for near in (maps.near_before, maps.near_after)
+        ]
+        assert (own[1] - own[0])[maps.focus] == (own[1] - own[0]).max()
