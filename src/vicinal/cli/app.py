@@ -1,0 +1,92 @@
+"""All commands, and what becomes of errors: a sentence and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import vicinal
+from vicinal.cli import reproduce
+from vicinal.cli.compare import compare
+from vicinal.cli.demo import demo
+from vicinal.cli.explain import explain
+from vicinal.cli.export import export
+from vicinal.cli.fit import fit
+from vicinal.cli.info import info
+from vicinal.cli.predict import predict, transform
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+class Commands(TyperGroup):
+    """The group of commands: expected errors end with a message rather than a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            _end(str(interrupt) or "interrupted; nothing was written", INTERRUPTED)
+        except (ValueError, ImportError, OSError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the reader of the pipe has gone; nobody wants to hear of it
+            _end(f"error: {error}", 1)
+
+
+def _end(message: str, code: int) -> None:
+    print(message, file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs as one line each: typer breaks them to the width of the terminal."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+app = typer.Typer(
+    name="vicinal",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (fit, predict, explain, transform, compare, info, export, demo):
+    app.command(help=_flowing(command.__doc__ or ""))(command)
+app.add_typer(reproduce.app, name="reproduce")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"vicinal {vicinal.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Learn the distance that a nearest-neighbor model needs: from a table to a model and back.
+
+    [bold]A first round[/bold]
+
+    vicinal fit train.csv --target species --holdout 0.2 --report report.html
+
+    vicinal predict model.vicinal new.csv --out predicted.csv
+
+    vicinal explain model.vicinal new.csv --row 17
+
+    [bold]Without data at hand[/bold]
+
+    vicinal demo
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+    """

@@ -1,0 +1,195 @@
+"""``vicinal compare``: all methods on equal terms."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+from scipy.stats import rankdata
+
+from vicinal.cli.options import (
+    AsJson,
+    GroupColumn,
+    MaxTime,
+    Seed,
+    Target,
+    TrainFile,
+    require_column,
+    seconds_of,
+)
+from vicinal.cli.output import Output, collected_warnings
+from vicinal.cli.progress import ProgressBar
+from vicinal.tables.columns import as_texts
+from vicinal.tables.errors import TableError
+from vicinal.tables.methods import METHODS
+from vicinal.tables.reading import read_table
+from vicinal.tables.selection import FitSettings
+from vicinal.tables.splits import Split, make_folds
+from vicinal.tables.table_model import TableModel
+from vicinal.tables.target import class_labels, labels_like
+from vicinal.tables.watch import Watch
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fit on the training rows of a split, judged by its test rows."""
+
+    accuracy: float
+    seconds: float
+    timed_out: bool
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What the methods are compared on."""
+
+    table: pd.DataFrame
+    target: str
+    group_column: str | None
+    seed: int
+
+    def folds(self, n_splits: int) -> list[Split]:
+        """The outer folds."""
+        y, group = class_labels(self.table[self.target]), self.group_column
+        groups = None if group is None else as_texts(self.table[group]).astype(str)
+        return make_folds(y, groups, n_splits, self.seed)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method over all splits it was tried on."""
+
+    method: str
+    accuracy: float
+    spread: float
+    fit_seconds: float
+    rank: int
+    accuracies: list[float]
+    timed_out: bool
+
+
+def compare(
+    train: TrainFile,
+    target: Target,
+    methods: Annotated[
+        str, typer.Option(help=f"Separated by commas, of {', '.join(METHODS)}.")
+    ] = ",".join(METHODS),
+    splits: Annotated[int, typer.Option(min=2, help="Outer folds, the same for all.")] = 5,
+    group: GroupColumn = None,
+    max_time: MaxTime = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare methods by nested cross-validation: accuracy, spread, fit time, rank.
+
+    Every method sees the same outer folds, prepares the columns and chooses its settings (K at
+    least) on their training rows alone, and is judged by their test rows. The spread is the
+    standard deviation over the folds: differences well below it mean nothing. Ctrl-C shows what is
+    there so far.
+
+    [bold]Examples[/bold]
+
+    vicinal compare train.csv --target species
+
+    vicinal compare train.csv --target species --methods plain,nca,auto --splits 10 --max-time 10m
+    """
+    names = [name.strip() for name in methods.split(",")]
+    unknown = [name for name in names if name not in METHODS]
+    if unknown:
+        text = f"{unknown[0]!r} is unknown; use {', '.join(METHODS)}"
+        raise typer.BadParameter(text, param_hint="--methods")
+    output, seconds = Output(as_json), seconds_of(max_time)
+    contest = _read(train, target, group, seed)
+    folds = contest.folds(splits)
+    trials: dict[str, list[Trial]] = {name: [] for name in names}
+    interrupted = False
+    try:
+        _run(contest, folds, trials, seconds)
+    except KeyboardInterrupt:
+        interrupted = True
+    _tell(_standings(trials), len(contest.table), len(folds), output)
+    if interrupted:
+        raise KeyboardInterrupt("interrupted; the table shows what was done before")
+
+
+def _read(train: Path, target: str, group: str | None, seed: int) -> Contest:
+    table = read_table(train, [target] if group is None else [target, group])
+    require_column(table, target, "--target")
+    require_column(table, group, "--group")
+    return Contest(table[table[target].notna()], target, group, seed)
+
+
+def _run(
+    contest: Contest,
+    folds: list[Split],
+    trials: dict[str, list[Trial]],
+    seconds: float | None,
+) -> None:
+    """Fold by fold, so that an interrupt leaves all methods equally far; time is shared alike."""
+    jobs = [(name, fold) for fold in folds for name in trials]
+    watch = Watch(seconds)
+    with collected_warnings(), ProgressBar() as bar:
+        for i, (name, fold) in enumerate(jobs):
+            bar(f"{len(jobs)} fits", i / len(jobs))
+            left = None if watch.remaining is None else watch.remaining / (len(jobs) - i)
+            trials[name].append(_try(contest, fold, FitSettings(name, contest.seed, left)))
+
+
+def _try(contest: Contest, fold: Split, settings: FitSettings) -> Trial:
+    train, test = (contest.table.iloc[rows] for rows in fold)
+    start = monotonic()
+    try:
+        model = TableModel.fit(
+            train, contest.target, group_column=contest.group_column, settings=settings
+        )
+    except TableError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{settings.method}: {error}") from error
+    seconds = monotonic() - start
+    truth = labels_like(test[contest.target], model.classes)
+    right = model.predict(test, ignore_unseen=True) == truth
+    return Trial(float(np.mean(right)), seconds, bool(model.provenance["timed_out"]))
+
+
+def _standings(trials: dict[str, list[Trial]]) -> list[Standing]:
+    """The methods that were tried, best first; equal means share a rank."""
+    tried = {name: done for name, done in trials.items() if done}
+    means = {name: float(np.mean([t.accuracy for t in done])) for name, done in tried.items()}
+    ranks = rankdata([-mean for mean in means.values()], method="min")
+    standings = [
+        Standing(
+            method=name,
+            accuracy=means[name],
+            spread=float(np.std([t.accuracy for t in done])),
+            fit_seconds=float(np.mean([t.seconds for t in done])),
+            rank=int(rank),
+            accuracies=[t.accuracy for t in done],
+            timed_out=any(t.timed_out for t in done),
+        )
+        for (name, done), rank in zip(tried.items(), ranks, strict=True)
+    ]
+    return sorted(standings, key=lambda standing: standing.rank)
+
+
+def _tell(standings: list[Standing], n_rows: int, n_folds: int, output: Output) -> None:
+    rows = [
+        (
+            s.rank,
+            s.method,
+            f"{100 * s.accuracy:.2f}",
+            f"{100 * s.spread:.2f}",
+            f"{s.fit_seconds:.2f}",
+            "time was up" if s.timed_out else "",
+        )
+        for s in standings
+    ]
+    names = ["rank", "method", "accuracy, %", "spread", "fit, s", ""]
+    output.say(f"{n_rows} rows, {n_folds} outer folds")
+    output.table(names, rows)
+    output.document({"rows": n_rows, "splits": n_folds, "methods": [asdict(s) for s in standings]})

@@ -1,0 +1,104 @@
+"""``vicinal explain``: why a row is what it is said to be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen
+from vicinal.cli.output import Output, percent
+from vicinal.cli.predict import load_both
+from vicinal.tables.explanation import ExplainedRow, explain_row
+from vicinal.tables.preparation import row_ids
+
+SHOWN_COLUMNS = 12
+
+
+def explain(
+    model: ModelPath,
+    new: NewFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table, from 0.")],
+    neighbors: Annotated[int, typer.Option(min=1, help="How many neighbors are shown.")] = 5,
+    unseen: Unseen = "error",
+    as_json: AsJson = False,
+) -> None:
+    """Explain one prediction: the neighbors, and what each column adds to each distance.
+
+    For every neighbor: its part in the vote and its distance; then, column by column, its value and
+    the share of the squared distance that comes from the difference in this column. Shares of a
+    neighbor sum to 100 %. One can be negative, where columns vary together and one makes up for
+    another.
+
+    [bold]Example[/bold]
+
+    vicinal explain model.vicinal new.csv --row 17 --neighbors 3
+    """
+    output, ignore = Output(as_json), ignores_unseen(unseen)
+    fitted, frame = load_both(model, new)
+    if row >= len(frame):
+        raise typer.BadParameter(f"{new.name} has rows 0 to {len(frame) - 1}", param_hint="--row")
+    chosen = frame.iloc[[row]]
+    x = fitted.prepare(chosen, ignore_unseen=ignore)[0]
+    explained = explain_row(fitted, x, neighbors)
+    name = row_ids(chosen, fitted.id_column)[0]
+    _tell(explained, name, fitted.target, output)
+    output.document({"row": row, "id": name, "target": fitted.target, **_document(explained)})
+
+
+def _tell(explained: ExplainedRow, name: Any, target: str, output: Output) -> None:
+    ranked = sorted(explained.probabilities.items(), key=lambda item: -item[1])
+    shares = ", ".join(f"{label} {percent(p)}" for label, p in ranked[:5])
+    output.say(f"row {name}: {target} = {explained.prediction} ({shares})")
+    output.say()
+    output.table(
+        ["neighbor", target, "part in the vote", "distance"],
+        [
+            (near.id, near.label, percent(near.weight), f"{near.distance:.4g}")
+            for near in explained.neighbors
+        ],
+    )
+    output.say(
+        "\nvalues of the neighbors, and the share of the squared distance that is due to each"
+    )
+    output.table(
+        ["column", "this row", *(f"{near.id}" for near in explained.neighbors)],
+        [
+            (
+                column,
+                _short(explained.values[column]),
+                *(_cell(near, column) for near in explained.neighbors),
+            )
+            for column in _most_telling(explained)
+        ],
+    )
+    hidden = len(explained.values) - SHOWN_COLUMNS
+    if hidden > 0:
+        output.say(f"and {hidden} columns that add less; --json lists them all")
+
+
+def _most_telling(explained: ExplainedRow) -> list[str]:
+    def weight(column: str) -> float:
+        return sum(abs(_share(near, column)) for near in explained.neighbors)
+
+    return sorted(explained.values, key=weight, reverse=True)[:SHOWN_COLUMNS]
+
+
+def _share(near: Any, column: str) -> float:
+    return near.shares[column] / near.distance**2 if near.distance > 0 else 0.0
+
+
+def _cell(near: Any, column: str) -> str:
+    return f"{_short(near.values[column])} ({100 * _share(near, column):.0f} %)"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _document(explained: ExplainedRow) -> dict[str, Any]:
+    return {
+        **asdict(explained),
+        "probabilities": {str(label): p for label, p in explained.probabilities.items()},
+    }

@@ -1,0 +1,52 @@
+"""``vicinal export``: a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vicinal.cli.options import AsJson, ModelPath, require_folder
+from vicinal.cli.output import Output
+from vicinal.cli.predict import load_table_model
+
+FORMATS = ("onnx", "faiss", "npy")
+
+
+def export(
+    model: ModelPath,
+    to: Annotated[str, typer.Option(metavar="onnx|faiss|npy", help="Format.")],
+    out: Annotated[Path, typer.Option(help="File; for npy a folder.")],
+    as_json: AsJson = False,
+) -> None:
+    r"""Export a model: the transform as ONNX, the training rows as a FAISS index, or plain arrays.
+
+    Input of all three are the prepared features (standardized, one-hot) that vicinal info
+    lists. ONNX and FAISS need pip install 'vicinal\[export]'.
+
+    [bold]Examples[/bold]
+
+    vicinal export model.vicinal --to onnx --out model.onnx
+
+    vicinal export model.vicinal --to npy --out arrays
+    """
+    if to not in FORMATS:
+        raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--to")
+    require_folder(out, "--out")
+    output = Output(as_json)
+    fitted = load_table_model(model)
+    if getattr(fitted.estimator, "mode", "") == "committee":
+        raise ValueError(
+            "a committee has several metrics, and no one transform; use vicinal fit --method single"
+        )
+    from vicinal.export import to_faiss, to_npy, to_onnx
+
+    if to == "onnx":
+        to_onnx(fitted.estimator, out)
+    elif to == "faiss":
+        to_faiss(fitted.estimator, fitted.training_rows, out)
+    else:
+        to_npy(fitted.estimator, out)
+    output.say(f"written   {out}")
+    output.document({"format": to, "out": str(out)})

@@ -1,0 +1,275 @@
+"""What ``vicinal fit`` does: read, split, fit, judge, write. There is always a best so far."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vicinal.cli.durations import show_duration
+from vicinal.cli.messages import column_lines, dropped_rows
+from vicinal.cli.options import require_column
+from vicinal.cli.output import Output, collected_warnings, percent
+from vicinal.cli.progress import ProgressBar
+from vicinal.model_file import save
+from vicinal.tables.columns import as_texts
+from vicinal.tables.preparation import row_ids
+from vicinal.tables.reading import read_table
+from vicinal.tables.selection import FitSettings
+from vicinal.tables.splits import hold_out
+from vicinal.tables.table_model import TableModel
+from vicinal.tables.target import class_labels, labels_like
+from vicinal.version import __version__
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What was asked for on the command line."""
+
+    train: Path
+    target: str
+    method: str = "auto"
+    out: Path = Path("model.vicinal")
+    report: Path | None = None
+    test: Path | None = None
+    holdout: float | None = None
+    refit: bool = False
+    id_column: str | None = None
+    group_column: str | None = None
+    keep: tuple[str, ...] = ()
+    max_time: float | None = None
+    effort: float = 1.0
+    seed: int = 0
+
+    @property
+    def special_columns(self) -> tuple[str, ...]:
+        """Target, names and groups: what is no feature."""
+        names = (self.target, self.id_column, self.group_column)
+        return tuple(name for name in names if name is not None)
+
+    @property
+    def command(self) -> str:
+        """The command line, with names of files instead of paths."""
+        words = ["vicinal", "fit", self.train.name]
+        for option in fields(self)[1:]:
+            value = getattr(self, option.name)
+            if value is None or value is False or value == option.default:
+                continue
+            for one in value if isinstance(value, tuple) else (value,):
+                flag = f"--{option.name.removesuffix('_column').replace('_', '-')}"
+                words += [flag] if one is True else [flag, getattr(one, "name", str(one))]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The rows to learn from, and those to judge by, if any."""
+
+    train: pd.DataFrame
+    test: pd.DataFrame | None
+    everything: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What came out: the model, plain K-NN beside it, how long it took."""
+
+    model: TableModel
+    plain: TableModel
+    seconds: float
+    warnings: list[str]
+    interrupted: bool
+
+
+def run_fit(request: FitRequest, output: Output) -> None:
+    """Fit, write and tell; KeyboardInterrupt with a message after the best so far is written."""
+    parts = _read(request, output)
+    fitted = _fit(request, parts.train)
+    judged = None if parts.test is None else _judge(fitted, parts.test)
+    if request.refit and not fitted.interrupted:
+        fitted = _refit(request, fitted, parts.everything)
+    model = replace(fitted.model, provenance=_provenance(request, fitted, judged))
+    save(model, request.out)
+    _tell(request, output, replace(fitted, model=model), judged)
+    if fitted.interrupted:
+        report = "; no page was written" if request.report else ""
+        raise KeyboardInterrupt(f"interrupted; the best model so far is {request.out}{report}")
+    if request.report is not None:
+        try:
+            _write_page(request, request.report, model, None if request.refit else parts.test)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted; the model is {request.out}, no page was written"
+            ) from None
+        output.say(f"page      {request.report}")
+
+
+def _read(request: FitRequest, output: Output) -> Parts:
+    table = read_table(request.train, request.special_columns)
+    for name, option in (
+        (request.target, "--target"),
+        (request.id_column, "--id"),
+        (request.group_column, "--group"),
+        *((name, "--keep") for name in request.keep),
+    ):
+        require_column(table, name, option)
+    known = table[table[request.target].notna()]
+    if len(known) < len(table):
+        output.say(dropped_rows(len(table) - len(known), request.target))
+    if request.test is not None:
+        test = read_table(request.test, request.special_columns)
+        require_column(test, request.target, "--test")
+        return Parts(known, test[test[request.target].notna()], known)
+    if request.holdout is None:
+        return Parts(known, None, known)
+    y = class_labels(known[request.target])
+    groups = None
+    if request.group_column is not None:
+        groups = as_texts(known[request.group_column]).astype(str)
+    train, test_rows = hold_out(y, groups, request.holdout, request.seed)
+    return Parts(known.iloc[train], known.iloc[test_rows], known)
+
+
+def _arguments(request: FitRequest, bar: ProgressBar) -> dict[str, Any]:
+    return {
+        "target": request.target,
+        "id_column": request.id_column,
+        "group_column": request.group_column,
+        "keep": request.keep,
+        "settings": FitSettings(
+            request.method, request.seed, request.max_time, request.effort, listener=bar
+        ),
+    }
+
+
+def _fit(request: FitRequest, train: pd.DataFrame) -> Fitted:
+    """All candidates until the last, or until Ctrl-C."""
+    found: list[TableModel] = []
+    start, interrupted = monotonic(), False
+    with collected_warnings() as warnings, ProgressBar() as bar:
+        try:
+            found.extend(TableModel.candidates(train, **_arguments(request, bar)))
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            interrupted = True
+    return Fitted(found[-1], found[0], monotonic() - start, warnings, interrupted)
+
+
+def _refit(request: FitRequest, fitted: Fitted, everything: pd.DataFrame) -> Fitted:
+    """The same on all rows; interrupted, the judged model remains the best."""
+    try:
+        again = _fit(request, everything)
+    except KeyboardInterrupt:
+        return replace(fitted, interrupted=True)
+    if again.interrupted:
+        return replace(fitted, interrupted=True)
+    return replace(again, seconds=fitted.seconds + again.seconds)
+
+
+def _judge(fitted: Fitted, test: pd.DataFrame) -> dict[str, Any]:
+    """Accuracy on held-out rows, with its 95 % interval, and that of plain K-NN."""
+    from vicinal.reporting.headline import wilson_interval
+
+    truth = labels_like(test[fitted.model.target], fitted.model.classes)
+    models = (fitted.model, fitted.plain)
+    right = [model.predict(test, ignore_unseen=True) == truth for model in models]
+    hits, n = int(right[0].sum()), len(truth)
+    return {
+        "rows": n,
+        "accuracy": hits / n,
+        "interval": list(wilson_interval(hits, n)),
+        "plain_accuracy": float(right[1].mean()),
+    }
+
+
+def _provenance(
+    request: FitRequest, fitted: Fitted, judged: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        **fitted.model.provenance,
+        "plain_cross_validated_accuracy": fitted.plain.provenance["cross_validated_accuracy"],
+        "held_out": judged,
+        "interrupted": fitted.interrupted,
+        "fit_seconds": round(fitted.seconds, 3),
+        "warnings": fitted.warnings,
+        "data": request.train.name,
+        "command": request.command,
+        "vicinal": __version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _tell(
+    request: FitRequest, output: Output, fitted: Fitted, judged: dict[str, Any] | None
+) -> None:
+    model, facts = fitted.model, fitted.model.provenance
+    for line in column_lines(model.columns):
+        output.say(line)
+    took = show_duration(fitted.seconds)
+    up = "; the time was up: this is the best so far" if facts["timed_out"] else ""
+    output.say(f"model     {facts['how']} ({took}{up})")
+    accuracy, plain = facts["cross_validated_accuracy"], facts["plain_cross_validated_accuracy"]
+    if accuracy is not None:
+        output.say(f"accuracy  {percent(accuracy)} cross-validated; plain K-NN {percent(plain)}")
+    if judged is not None:
+        low, high = map(percent, judged["interval"])
+        right, plain = percent(judged["accuracy"]), percent(judged["plain_accuracy"])
+        rows = f"{judged['rows']} rows right (95 % interval {low} to {high})"
+        output.say(f"held out  {right} of {rows}; plain K-NN {plain}")
+    for text in fitted.warnings:
+        output.remark(f"note: {text}")
+    apart = request.holdout and not (request.refit and not fitted.interrupted)
+    without = ", without the held-out ones" if apart else ""
+    output.say(f"written   {request.out}, which holds {len(model.ids)} training rows{without}")
+    output.document(
+        {
+            "model": str(request.out),
+            "report": None if request.report is None else str(request.report),
+            "rows": len(model.ids),
+            "features": list(model.feature_names),
+            "classes": model.classes,
+            "columns": [plan.to_state() for plan in model.columns],
+            **facts,
+        }
+    )
+
+
+def _write_page(
+    request: FitRequest, path: Path, model: TableModel, test: pd.DataFrame | None
+) -> None:
+    from vicinal.reporting import report
+
+    held_out: dict[str, Any] = {}
+    ids = model.ids.astype(str).tolist()
+    if test is not None:
+        y_test = labels_like(test[request.target], model.classes)
+        known = np.array([label is not None for label in y_test])
+        held_out = {
+            "X_test": model.prepare(test[known], ignore_unseen=True),
+            "y_test": y_test[known].astype(model.classes.dtype),
+        }
+        ids += row_ids(test[known], request.id_column).astype(str).tolist()
+    with ProgressBar() as bar:
+        bar("page", None)
+        report(
+            model.estimator,
+            model.training_rows,
+            model.labels,
+            path,
+            **held_out,
+            feature_names=list(model.feature_names),
+            ids=ids,
+            title=f"{request.target} of {request.train.name}",
+            provenance={
+                "Command": model.provenance["command"],
+                "Seed": str(request.seed),
+                "Columns": [f"{plan.name}: {plan}" for plan in model.columns],
+            },
+        )

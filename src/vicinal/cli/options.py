@@ -1,0 +1,72 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vicinal.cli.durations import parse_duration
+from vicinal.tables.errors import TableError
+from vicinal.tables.preparation import check_columns
+
+FILES = "CSV, TSV, Parquet, Arrow/Feather or NPZ"
+
+TrainFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help=f"Training table: {FILES}.")
+]
+NewFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help=f"Table of new rows: {FILES}.")
+]
+ModelPath = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="Model, written by vicinal fit.")
+]
+Target = Annotated[str, typer.Option(help="Column with the classes (of an NPZ file: y).")]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--group", help="Column of groups, such as patients: never on both sides of a split."
+    ),
+]
+MaxTime = Annotated[
+    str | None, typer.Option(metavar="TIME", help="90s, 5m, 1h30m: then the best so far is taken.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
+Unseen = Annotated[
+    str,
+    typer.Option(
+        metavar="error|ignore",
+        help="A category that training did not have: an error, or taken as none of the known.",
+    ),
+]
+
+
+def seconds_of(max_time: str | None) -> float | None:
+    """Seconds of --max-time; what is no time is a usage error."""
+    try:
+        return None if max_time is None else parse_duration(max_time)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--max-time") from error
+
+
+def ignores_unseen(unseen: str) -> bool:
+    """Whether --unseen says ignore; neither is a usage error."""
+    if unseen not in ("error", "ignore"):
+        raise typer.BadParameter("use error or ignore", param_hint="--unseen")
+    return unseen == "ignore"
+
+
+def require_column(frame: Any, name: str | None, option: str) -> None:
+    """A name that is no column is a usage error."""
+    try:
+        check_columns(frame, [] if name is None else [name])
+    except TableError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def require_folder(path: Path | None, option: str) -> None:
+    """Better to know before an hour of work than after it."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}", param_hint=option)

@@ -1,0 +1,83 @@
+"""What a person sees, and what a program sees."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+PIPE_WIDTH = 200  # nobody wraps lines in a pipe
+
+
+class Output:
+    """Text for people, or one JSON document for programs, on stdout; remarks on stderr.
+
+    Texts come from tables of strangers: none is taken for markup.
+    """
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self._out = _console(sys.stdout)
+        self._err = _console(sys.stderr)
+
+    def say(self, text: str = "") -> None:
+        """A line for people."""
+        if not self.as_json:
+            self._out.print(text, soft_wrap=True)
+
+    def remark(self, text: str) -> None:
+        """A line beside the result, where the result itself goes to stdout."""
+        if not self.as_json:
+            self._err.print(text, soft_wrap=True)
+
+    def table(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table for people: numbers to the right, the rest to the left."""
+        if self.as_json:
+            return
+        table = Table(box=None, pad_edge=False)
+        for j, name in enumerate(names):
+            numeric = all(isinstance(row[j], int | float) for row in rows) and bool(rows)
+            table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*map(str, row))
+        self._out.print(table)
+
+    def document(self, value: Any) -> None:
+        """The JSON document, if that is what is wanted."""
+        if self.as_json:
+            print(json.dumps(value, default=_plain, ensure_ascii=False, indent=2))
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Warnings as texts, each once, filled in at the end; none is printed."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            yield texts
+        finally:
+            texts += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+
+
+def percent(share: float) -> str:
+    """0.9722 as 97.2 %."""
+    return f"{100 * share:.1f} %"
+
+
+def _console(stream: Any) -> Console:
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,139 @@
+"""``vicinal predict`` and ``vicinal transform``: new rows through a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from vicinal.cli.messages import remarks
+from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen, require_folder
+from vicinal.cli.output import Output, percent
+from vicinal.model_file import load
+from vicinal.tables.preparation import row_ids
+from vicinal.tables.reading import read_table, write_table
+from vicinal.tables.table_model import TableModel
+from vicinal.tables.target import labels_like
+
+OutFile = Annotated[
+    Path | None, typer.Option(help="Where to: .csv, .tsv, .parquet or .feather; stdout if absent.")
+]
+
+
+def predict(
+    model: ModelPath,
+    new: NewFile,
+    out: OutFile = None,
+    neighbors: Annotated[
+        int, typer.Option(min=0, help="How many of the neighbors that decided are listed.")
+    ] = 5,
+    unseen: Unseen = "error",
+    as_json: AsJson = False,
+) -> None:
+    """Predict the class of new rows: class, probabilities, and the neighbors that decided.
+
+    Columns are found by name, in any order. Neighbors are named by the id column of the training
+    table, or by their row numbers in it, from 0. If the new table has the target column too, the
+    accuracy is told.
+
+    [bold]Examples[/bold]
+
+    vicinal predict model.vicinal new.csv --out predicted.csv
+
+    vicinal predict model.vicinal new.parquet --neighbors 0 --unseen ignore | head
+    """
+    require_folder(out, "--out")
+    output, ignore = Output(as_json), ignores_unseen(unseen)
+    fitted, frame = load_both(model, new)
+    X = fitted.prepare(frame, ignore_unseen=ignore)
+    for text in remarks(fitted, frame):
+        output.remark(text)
+    table = _predictions(fitted, frame, X, neighbors)
+    if fitted.target in frame.columns:
+        truth = labels_like(frame[fitted.target], fitted.classes)
+        right = float(np.mean(table["prediction"].to_numpy() == truth))
+        output.remark(f"{percent(right)} of the {len(frame)} rows are right")
+    deliver(table, out, output)
+
+
+def transform(
+    model: ModelPath,
+    new: NewFile,
+    out: OutFile = None,
+    unseen: Unseen = "error",
+    as_json: AsJson = False,
+) -> None:
+    """Embed new rows so that Euclidean distances are the learned ones.
+
+    The coordinates are columns z0, z1, …, for other programs: clustering, search, maps. A
+    committee (--method auto) has several metrics: there they are those of the weighted mean.
+
+    [bold]Example[/bold]
+
+    vicinal transform model.vicinal new.csv --out embedded.parquet
+    """
+    require_folder(out, "--out")
+    output, ignore = Output(as_json), ignores_unseen(unseen)
+    fitted, frame = load_both(model, new)
+    Z = fitted.embed(fitted.prepare(frame, ignore_unseen=ignore))
+    for text in remarks(fitted, frame):
+        output.remark(text)
+    names = [f"z{j}" for j in range(Z.shape[1])]
+    table = pd.concat([_named_rows(fitted, frame), pd.DataFrame(Z, columns=names)], axis=1)
+    deliver(table, out, output)
+
+
+def load_both(model: Path, new: Path) -> tuple[TableModel, pd.DataFrame]:
+    """The model of a table, and the new rows."""
+    fitted = load_table_model(model)
+    roles = (fitted.target, fitted.id_column, fitted.group_column)
+    return fitted, read_table(new, [name for name in roles if name is not None])
+
+
+def load_table_model(path: Path) -> TableModel:
+    """The model in a file; a ValueError if that is no model of a table."""
+    fitted = load(path)
+    if not isinstance(fitted, TableModel):
+        raise ValueError(
+            f"{path} holds a {type(fitted).__name__} without columns; use it from Python "
+            "(vicinal.load), or make a model of a table with vicinal fit"
+        )
+    return fitted
+
+
+def deliver(table: pd.DataFrame, out: Path | None, output: Output) -> None:
+    """Write the table to its file, or to stdout as CSV or JSON."""
+    if out is not None:
+        write_table(table, out)
+        output.say(f"{len(table)} rows written to {out}")
+        output.document({"rows": len(table), "out": str(out)})
+    elif output.as_json:
+        output.document(table.to_dict(orient="records"))
+    else:
+        table.to_csv(sys.stdout, index=False)
+
+
+def _predictions(
+    fitted: TableModel, frame: pd.DataFrame, X: np.ndarray[Any, Any], k: int
+) -> pd.DataFrame:
+    table = _named_rows(fitted, frame)
+    probabilities = fitted.estimator.predict_proba(X)
+    columns: dict[str, Any] = {"prediction": fitted.estimator.predict(X)}
+    columns |= {f"p({c})": probabilities[:, j] for j, c in enumerate(fitted.classes)}
+    if k:
+        distances, rows = fitted.nearest(X, k)
+        labels = fitted.labels
+        for j in range(rows.shape[1]):
+            columns[f"neighbor_{j + 1}"] = fitted.ids[rows[:, j]]
+            columns[f"neighbor_{j + 1}_class"] = labels[rows[:, j]]
+            columns[f"neighbor_{j + 1}_distance"] = distances[:, j]
+    return pd.concat([table, pd.DataFrame(columns)], axis=1)
+
+
+def _named_rows(fitted: TableModel, frame: pd.DataFrame) -> pd.DataFrame:
+    name = fitted.id_column if fitted.id_column in frame.columns else None
+    return pd.DataFrame({name or "row": row_ids(frame, name)})

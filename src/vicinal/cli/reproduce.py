@@ -1,0 +1,246 @@
+"""``vicinal reproduce``: the paper's tables and figures, each one command, all resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vicinal.experiments.manifest import DATASETS, SMALLEST
+from vicinal.experiments.methods import METHODS
+
+if TYPE_CHECKING:  # what computes is imported by the command that needs it: --help is quick
+    from vicinal.experiments.datasets import Dataset
+    from vicinal.experiments.runner import Task
+    from vicinal.experiments.store import Store
+
+FILE = "results.sqlite"
+
+app = typer.Typer(
+    help="Reproduce the paper: tables, figures, claims. Every command continues where it stopped.",
+    no_args_is_help=True,
+)
+
+Out = Annotated[Path, typer.Option(help=f"Folder of {FILE}, the tables and the figures.")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder of <name>.npz files; default: VICINAL_DATA, then OpenML."),
+]
+Jobs = Annotated[int, typer.Option(help="Processes, one thread each; -1 is one a core.")]
+DatasetNames = Annotated[
+    str, typer.Option(help="Names separated by commas, or all, or smallest (the eight smallest).")
+]
+OUT = Path("results") / "reproduce"
+
+
+@app.command("table2")
+def run_table2(
+    datasets: DatasetNames = "all",
+    methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
+    splits: Annotated[int, typer.Option(min=1, help="70/30 splits.")] = 30,
+    protocol: Annotated[str, typer.Option(help="honest or paper.")] = "honest",
+    tuning_rows: Annotated[
+        int | None, typer.Option(min=50, help="Tune on at most so many rows; default: all.")
+    ] = None,
+    jobs: Jobs = 1,
+    out: Out = OUT,
+    data: Data = None,
+    retry_failed: Annotated[bool, typer.Option(help="Try again what failed before.")] = False,
+) -> None:
+    """Table 2: every method on every data set, mean ± standard deviation beside the paper's."""
+    from vicinal.experiments import table2, tables
+    from vicinal.experiments.store import Store
+
+    chosen = [METHODS[name] for name in _names(methods, METHODS, {}, "--methods")]
+    loaded = _load(datasets, data)
+    if protocol not in table2.PROTOCOLS:
+        raise typer.BadParameter("use honest or paper", param_hint="--protocol")
+    wanted = table2.tasks(loaded, chosen, protocol, splits, tuning_rows)
+    with Store(out / FILE) as store:
+        if retry_failed:
+            print(f"{store.forget_failures()} failures will be tried again")
+        _run(wanted, store, jobs)
+        _report(tables.write(store, protocol, out))
+
+
+@app.command("figure1")
+def run_figure1(out: Out = OUT) -> None:
+    """Figure 1: the hard region, computed."""
+    from vicinal.experiments import figure1
+
+    _report(figure1.write(out))
+
+
+@app.command("figure2")
+def run_figure2(
+    splits: Annotated[int, typer.Option(min=1, help="Accuracies are means over so many.")] = 5,
+    jobs: Jobs = 1,
+    out: Out = OUT,
+    data: Data = None,
+) -> None:
+    """Figure 2: accuracy on German as a function of α, γ and K."""
+    from vicinal.experiments import figure2
+    from vicinal.experiments.store import Store
+
+    with Store(out / FILE) as store:
+        for one in _load(figure2.DATASET, data):
+            _run(figure2.tasks(one, splits), store, jobs)
+        _draw(figure2.write, store, out)
+
+
+@app.command("figure3")
+def run_figure3(
+    datasets: DatasetNames = "all",
+    runs: Annotated[int, typer.Option(min=1, help="Fits of each method.")] = 30,
+    jobs: Jobs = 1,
+    out: Out = OUT,
+    data: Data = None,
+) -> None:
+    """Figure 3: fit times of ANN⁺, ANN⁻ and LMNN with 4 … 7 targets, one thread each.
+
+    Where one fit takes over a minute, three runs have to do.
+    """
+    from vicinal.experiments import figure3
+    from vicinal.experiments.store import Store
+
+    loaded = _load(datasets, data)
+    few = min(runs, figure3.FEW_RUNS)
+    with Store(out / FILE) as store:
+        _run(figure3.tasks(loaded, 0, few), store, jobs)
+        long = figure3.long_fits(store)
+        later = [t for t in figure3.tasks(loaded, few, runs) if (t.data.name, t.method) not in long]
+        for name, method in sorted(long):
+            print(f"{name}, {method}: a fit takes over a minute, {few} runs")
+        _run(later, store, jobs)
+        _draw(figure3.write, store, out)
+
+
+@app.command("tables")
+def write_all(
+    out: Out = OUT,
+    claims: Annotated[Path, typer.Option(help="Where the page of claims goes.")] = Path(
+        "docs/claims.md"
+    ),
+) -> None:
+    """Write every table, figure and the page of claims from the results there are."""
+    from vicinal.experiments import figure1, figure2, figure3, table2, tables
+    from vicinal.experiments.claims import claims_page
+    from vicinal.experiments.exports import dump
+    from vicinal.experiments.origin import readme
+    from vicinal.experiments.store import Store
+
+    with Store(_existing(out / FILE)) as store:
+        paths = [
+            path for protocol in table2.PROTOCOLS for path in tables.write(store, protocol, out)
+        ]
+        paths += [
+            *figure1.write(out),
+            *figure2.write(store, out),
+            *figure3.write(store, out),
+            *dump(store, out),
+        ]
+        claims.parent.mkdir(parents=True, exist_ok=True)
+        claims.write_text(claims_page(store), encoding="utf-8")
+        (out / "README.md").write_text(readme(store), encoding="utf-8")
+        _report([*paths, out / "README.md", claims])
+
+
+@app.command()
+def status(out: Out = OUT) -> None:
+    """What is done, running and left; asks the file, so it works from another terminal."""
+    from vicinal.experiments.progress import in_words
+    from vicinal.experiments.store import Store
+
+    with Store(_existing(out / FILE)) as store:
+        standings = store.standings()
+    for one in standings:
+        left = None if one.seconds is None else (one.total - one.done) * one.seconds
+        at_once = max(1, len(one.running))
+        rest = "" if one.done == one.total else f", {in_words(left and left / at_once)} left"
+        failed = f", {one.failed} failed" if one.failed else ""
+        print(f"{one.kind:<15}{one.dataset:<11}{one.done:>5}/{one.total}{failed}{rest}")
+        for task in one.running:
+            print(f"    running {task}")
+
+
+@app.command()
+def merge(
+    sources: Annotated[list[Path], typer.Argument(help="SQLite files of other machines.")],
+    out: Out = OUT,
+) -> None:
+    """Take over the results of other files; what is there already stays."""
+    from vicinal.experiments.store import Store
+
+    with Store(out / FILE) as store:
+        print(f"{store.merge(sources)} records taken over into {store.path}")
+
+
+def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:
+    from joblib import effective_n_jobs
+
+    from vicinal.experiments.progress import watch
+    from vicinal.experiments.runner import run
+
+    watcher = watch(tasks, store.done(), effective_n_jobs(jobs))
+    try:
+        run(tasks, store, n_jobs=jobs, watcher=watcher)
+    except KeyboardInterrupt:
+        message = f"interrupted; what is finished is in {store.path}, the same command continues"
+        raise KeyboardInterrupt(message) from None
+    left = {task.key for task in tasks} - store.done()
+    if left:
+        print(f"{len(left)} are being computed by another process")
+
+
+def _load(names: str, folder: Path | None) -> list[Dataset]:
+    """The data sets that can be had; about the others a line each."""
+    from vicinal.experiments.datasets import load_available
+
+    chosen = _names(names, DATASETS, {"smallest": SMALLEST}, "--datasets")
+    loaded, missing = load_available(chosen, folder)
+    for name, reason in missing.items():
+        print(f"{name} is left out: {reason}")
+    return list(loaded.values())
+
+
+def _names(
+    text: str, known: dict[str, Any], groups: dict[str, Sequence[str]], option: str
+) -> list[str]:
+    names: list[str] = []
+    for word in text.split(","):
+        name = word.strip()
+        if name == "all":
+            names += known
+        elif name in groups:
+            names += groups[name]
+        elif name in known:
+            names.append(name)
+        else:
+            hint = ", ".join(["all", *groups, *known])
+            raise typer.BadParameter(f"{name!r} is unknown; known are {hint}", param_hint=option)
+    return list(dict.fromkeys(names))
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise typer.BadParameter(f"{path} is not there; run a command first", param_hint="--out")
+    return path
+
+
+def _draw(write: Callable[[Store, Path], list[Path]], store: Store, out: Path) -> None:
+    """Draw; where that is impossible the measurements are there all the same."""
+    try:
+        _report(write(store, out))
+    except ImportError as error:
+        print(f"measured, not drawn ({error}); `vicinal reproduce tables` draws from {store.path}")
+
+
+def _report(paths: Sequence[Path]) -> None:
+    for path in paths:
+        print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    app()

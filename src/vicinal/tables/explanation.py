@@ -1,0 +1,91 @@
+"""Why a row is what it is said to be: its neighbors, and what each column adds to the distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.classifiers.explanation import contributions
+from vicinal.tables.decision import metric, parts
+
+if TYPE_CHECKING:
+    from vicinal.tables.table_model import TableModel
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ExplainedNeighbor:
+    """One neighbor: its name, class, part in the vote, distance, and what that consists of."""
+
+    id: Any
+    label: Any
+    weight: float
+    distance: float
+    values: dict[str, Any]
+    """Column → value, in its own units."""
+    shares: dict[str, float]
+    """Column → what it adds to the squared distance; they sum to distance²."""
+
+
+@dataclass(frozen=True)
+class ExplainedRow:
+    """What a row is said to be, and because of whom."""
+
+    prediction: Any
+    probabilities: dict[Any, float]
+    values: dict[str, Any]
+    neighbors: tuple[ExplainedNeighbor, ...]
+
+
+def explain_row(model: TableModel, x: FloatArray, n_neighbors: int = 5) -> ExplainedRow:
+    """Explain the prediction of one prepared row.
+
+    The share of column C in d² = δᵀMδ is Σ_{j∈C} δ_j (Mδ)_j, over the features of the column. It
+    may be negative: where columns vary together, one can make up for another.
+
+    Parameters
+    ----------
+    model : TableModel
+    x : (d,) array
+        The row, from ``model.prepare``.
+    n_neighbors : int
+    """
+    X = x[None]
+    probabilities = model.estimator.predict_proba(X)[0]
+    neighbors = []
+    for row, weight, distance, added in _neighbors(model, X, n_neighbors):
+        values = model.restore(model.training_rows[row][None])
+        neighbors.append(
+            ExplainedNeighbor(
+                id=model.ids[row],
+                label=model.labels[row],
+                weight=weight,
+                distance=distance,
+                values={name: value[0] for name, value in values.items()},
+                shares={p.name: float(added[b].sum()) for p, b in model.blocks()},
+            )
+        )
+    return ExplainedRow(
+        prediction=model.estimator.predict(X)[0],
+        probabilities=dict(zip(model.classes.tolist(), probabilities.tolist(), strict=True)),
+        values={name: value[0] for name, value in model.restore(X).items()},
+        neighbors=tuple(neighbors),
+    )
+
+
+def _neighbors(
+    model: TableModel, X: FloatArray, k: int
+) -> list[tuple[int, float, float, FloatArray]]:
+    """(row, weight in the vote, distance, contributions (d,)) of the neighbors of one row."""
+    if hasattr(model.estimator, "explain"):
+        votes = model.estimator.explain(X, n_neighbors=k)[0].neighbors
+        return [(v.row, v.weight, v.distance, v.contributions) for v in votes]
+    voters = parts(model.estimator)[1].n_neighbors
+    distances, rows = model.nearest(X, k)
+    added = contributions(X[0], model.training_rows[rows[0]], metric(model.estimator))
+    weights = [1.0 / voters if order < voters else 0.0 for order in range(len(rows[0]))]
+    return list(zip(rows[0].tolist(), weights, distances[0].tolist(), added, strict=True))

@@ -1,0 +1,62 @@
+"""The methods by name, and the fit of one learner under a watch."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.learners.ann import ANN
+from vicinal.learners.base import MetricLearner
+from vicinal.learners.boostmetric import BoostMetric
+from vicinal.learners.gmml import GMML
+from vicinal.learners.itml import ITML
+from vicinal.learners.ldml import LDML
+from vicinal.learners.lmnn import LMNN
+from vicinal.learners.mcml import MCML
+from vicinal.learners.nca import NCA
+from vicinal.learners.neighbor_learner import NeighborLearner
+from vicinal.learners.pnca import PNCA
+from vicinal.learners.rvml import RVML
+from vicinal.learners.scml import SCML
+from vicinal.tables.watch import Stage, Watch
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+LEARNERS: dict[str, type[MetricLearner]] = {
+    learner.__name__.lower(): learner
+    for learner in (ANN, NCA, PNCA, LMNN, MCML, LDML, ITML, GMML, RVML, SCML, BoostMetric)
+}
+METHODS = ("auto", "single", *LEARNERS, "plain")
+"""What can be asked for: ANNClassifier with a committee or one metric, learners, and K-NN alone."""
+
+
+def make_learner(method: str, seed: int) -> MetricLearner:
+    """A learner with its defaults and the seed, if it has use for one."""
+    learner = LEARNERS[method]()
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=seed)
+    return learner
+
+
+def fit_learner(
+    learner: MetricLearner,
+    X: FloatArray,
+    y: NDArray[Any],
+    groups: NDArray[Any] | None,
+    *,
+    watch: Watch,
+    stage: Stage,
+) -> MetricLearner:
+    """Fit until it is done or the time is up; the callback is not left behind in the learner."""
+    parameters = learner.get_params()
+    watched = "callback" in parameters  # the others have closed forms and take no time
+    if watched:
+        learner.set_params(callback=watch.callback(stage, parameters.get("max_iter")))
+    metadata = {"groups": groups} if isinstance(learner, NeighborLearner) else {}
+    try:
+        return learner.fit(X, y, **metadata)
+    finally:
+        if watched:
+            learner.set_params(callback=None)

@@ -1,0 +1,242 @@
+"""A model of a table: what is done to the columns, and the estimator of what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vicinal.tables.decision import embed, nearest, training_labels
+from vicinal.tables.errors import TableError
+from vicinal.tables.plan import ColumnPlan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vicinal.tables.selection import FitSettings
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """Column preparation and a fitted estimator, from the table as it is on disk to classes.
+
+    Attributes
+    ----------
+    columns : tuple of ColumnPlan
+        What becomes of each column, in the order of the training table.
+    estimator : fitted classifier
+        ANNClassifier, ANNSearchCV, ClassMeanKNN, or a Pipeline of a learner and a ClassMeanKNN.
+    target : str
+        The column that is predicted.
+    ids : ndarray of shape (n_rows,)
+        What the training rows are called: values of ``id_column``, else their numbers from 0 in
+        the training table.
+    rows : ndarray of shape (n_rows, n_features) or None
+        The prepared training rows; None if the estimator has them as ``X_fit_``.
+    id_column, group_column : str or None
+    provenance : dict
+        Where it comes from: JSON-able.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from vicinal.tables.selection import FitSettings
+    >>> from vicinal.tables.table_model import TableModel
+    >>> table = load_iris(as_frame=True).frame
+    >>> model = TableModel.fit(table, "target", settings=FitSettings(method="plain"))
+    >>> model.prepare(table).shape
+    (150, 4)
+    >>> float((model.predict(table) == table["target"]).mean()) > 0.9
+    True
+    """
+
+    columns: tuple[ColumnPlan, ...]
+    estimator: Any
+    target: str
+    ids: NDArray[Any]
+    rows: FloatArray | None = None
+    id_column: str | None = None
+    group_column: str | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit together; they may come from somebody else's file."""
+        features, rows = len(self.feature_names), len(self.ids)
+        if self.estimator.n_features_in_ != features:
+            raise ValueError(
+                f"the columns make {features} features, the estimator was fitted on "
+                f"{self.estimator.n_features_in_}"
+            )
+        if self.training_rows.shape != (rows, features) or len(self.labels) != rows:
+            raise ValueError(f"there are ids of {rows} rows, but not as many rows of {features}")
+
+    @classmethod
+    def fit(
+        cls,
+        frame: pd.DataFrame,
+        target: str,
+        *,
+        id_column: str | None = None,
+        group_column: str | None = None,
+        keep: Sequence[str] = (),
+        settings: FitSettings | None = None,
+    ) -> TableModel:
+        """Fit a model of the column ``target``; the last of :meth:`candidates`.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        target : str
+            The column of the classes. Rows without one are left out.
+        id_column : str or None
+            The column that names the rows; no feature.
+        group_column : str or None
+            Rows of one group are never on both sides of a split; no feature.
+        keep : sequence of str
+            Columns to use although they look like identifiers.
+        settings : FitSettings or None
+            Method, seed, time.
+        """
+        *_, last = cls.candidates(
+            frame,
+            target,
+            id_column=id_column,
+            group_column=group_column,
+            keep=keep,
+            settings=settings,
+        )
+        return last
+
+    @classmethod
+    def candidates(
+        cls,
+        frame: pd.DataFrame,
+        target: str,
+        *,
+        id_column: str | None = None,
+        group_column: str | None = None,
+        keep: Sequence[str] = (),
+        settings: FitSettings | None = None,
+    ) -> Iterator[TableModel]:
+        """Ever better models; parameters as of :meth:`fit`."""
+        from vicinal.tables.preparation import prepare_training
+        from vicinal.tables.selection import FitSettings, candidates
+
+        data = prepare_training(frame, target, id_column, group_column, keep)
+        settings = settings or FitSettings()
+        for found in candidates(data.rows, settings):
+            yield cls(
+                columns=data.columns,
+                estimator=found.estimator,
+                target=target,
+                ids=data.ids,
+                rows=None if hasattr(found.estimator, "X_fit_") else data.rows.X,
+                id_column=id_column,
+                group_column=group_column,
+                provenance={
+                    "method": settings.method,
+                    "how": found.how,
+                    "cross_validated_accuracy": found.accuracy,
+                    "timed_out": found.timed_out,
+                    "seed": settings.seed,
+                },
+            )
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Of the d features that the columns become."""
+        return tuple(name for plan in self.columns for name in plan.feature_names)
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """(c,) in the order of the probabilities."""
+        return np.asarray(self.estimator.classes_)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """(n_rows,) the classes of the training rows."""
+        return training_labels(self.estimator)
+
+    @property
+    def training_rows(self) -> FloatArray:
+        """(n_rows, d) the prepared training rows."""
+        return np.asarray(self.estimator.X_fit_ if self.rows is None else self.rows)
+
+    def prepare(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> FloatArray:
+        """The features X (n, d) of a table; its columns are found by name, in any order.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        ignore_unseen : bool
+            Let a category that did not occur in training be none of the known ones.
+        """
+        from vicinal.tables.columns import encode
+
+        used = [plan for plan in self.columns if plan.kind != "dropped"]
+        absent = [repr(plan.name) for plan in used if plan.name not in frame.columns]
+        if absent:
+            there = ", ".join(map(repr, frame.columns[:12]))
+            raise TableError(
+                f"missing column(s) {', '.join(absent)}; the table has {there}: rename a column, "
+                "or add it (empty, if the values are unknown: they are filled as in training)"
+            )
+        blocks = [encode(frame[plan.name], plan, ignore_unseen=ignore_unseen) for plan in used]
+        return np.hstack(blocks)
+
+    def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
+        """What the features X (n, d) were made of: column → (n,) values in its own units."""
+        from vicinal.tables.columns import restore
+
+        return {plan.name: restore(X[:, block], plan) for plan, block in self.blocks()}
+
+    def blocks(self) -> Iterator[tuple[ColumnPlan, slice]]:
+        """Every used column with its features."""
+        start = 0
+        for plan in self.columns:
+            stop = start + len(plan.feature_names)
+            if stop > start:
+                yield plan, slice(start, stop)
+            start = stop
+
+    def predict(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> NDArray[Any]:
+        """(n,) classes; parameters as of :meth:`prepare`."""
+        return np.asarray(self.estimator.predict(self.prepare(frame, ignore_unseen=ignore_unseen)))
+
+    def predict_proba(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> FloatArray:
+        """(n, c) probabilities; parameters as of :meth:`prepare`."""
+        X = self.prepare(frame, ignore_unseen=ignore_unseen)
+        return np.asarray(self.estimator.predict_proba(X))
+
+    def nearest(self, X: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
+        """Distances and training rows, both (n, k), of the neighbors of prepared rows X (n, d)."""
+        return nearest(self.estimator, X, k)
+
+    def embed(self, X: FloatArray) -> FloatArray:
+        """(n, m) prepared rows X (n, d) where Euclidean distances are the learned ones."""
+        return embed(self.estimator, X)
+
+    def to_state(self) -> dict[str, Any]:
+        """JSON-able values, the arrays "ids" and "rows" (or None), and the nested estimator."""
+        return {
+            "columns": [plan.to_state() for plan in self.columns],
+            "estimator": self.estimator,
+            "target": self.target,
+            "ids": self.ids,
+            "rows": self.rows,
+            "id_column": self.id_column,
+            "group_column": self.group_column,
+            "provenance": self.provenance,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> TableModel:
+        """The model of a ``state`` of :meth:`to_state`; ValueError if that is none."""
+        columns = tuple(ColumnPlan.from_state(plan) for plan in state["columns"])
+        return cls(**{**state, "columns": columns})

@@ -1,0 +1,232 @@
+"""vicinal fit: what it says, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vicinal as vc
+from vicinal.model_file import load
+
+COLUMNS = ["--target", "grows", "--id", "plant", "--group", "plot"]
+
+
+def test_everything_done_to_the_columns_is_said(folder, run):
+    result = run("fit", "train.csv", *COLUMNS, "--method", "gmml")
+    assert result.exit_code == 0
+    text = result.stdout
+    assert "1 of numbers: standardized" in text
+    assert "height: standardized, mean" in text
+    assert "3 missing filled with" in text
+    assert "soil: one-hot, 4 categories: clay, loam, sand, (missing); 2 missing" in text
+    assert "planet: dropped: it is constant, earth in every row" in text
+    assert "GMML, K =" in text
+    assert "model.vicinal, which holds 100 training rows" in text
+    assert result.stderr == ""
+    model = load(folder / "model.vicinal")
+    assert model.estimator["learner"].n_features_in_ == 6
+    assert model.ids[0] == "p000"
+    assert model.provenance["command"] == (
+        "vicinal fit train.csv --target grows --method gmml --id plant --group plot"
+    )
+
+
+def test_held_out_rows_are_not_in_the_model_and_judge_it(folder, ask, plants):
+    told = ask("fit", "train.csv", *COLUMNS, "--method", "nca", "--holdout", "0.25")
+    model = load(folder / "model.vicinal")
+    held_out = told["held_out"]
+    rest = plants[:100][~plants["plant"][:100].isin(model.ids)]
+    assert len(rest) == held_out["rows"] == 100 - told["rows"]
+    assert held_out["accuracy"] == np.mean(model.predict(rest) == rest["grows"])
+    low, high = held_out["interval"]
+    assert low < held_out["accuracy"] < high
+    assert not set(rest["plot"]) & set(plants.set_index("plant").loc[model.ids, "plot"])
+
+
+def test_refit_holds_all_rows_and_keeps_the_judgment(folder, ask):
+    options = ["--method", "gmml", "--holdout", "0.25"]
+    before = ask("fit", "train.csv", *COLUMNS, *options)
+    after = ask("fit", "train.csv", *COLUMNS, *options, "--refit")
+    assert after["held_out"] == before["held_out"]
+    assert after["rows"] == 100 > before["rows"]
+    assert len(load(folder / "model.vicinal").ids) == 100
+
+
+def test_a_test_table_judges_too(folder, ask, plants):
+    plants[100:].to_parquet(folder / "test.parquet")
+    told = ask("fit", "train.csv", *COLUMNS, "--method", "gmml", "--test", "test.parquet")
+    model = load(folder / "model.vicinal")
+    right = model.predict(plants[100:]) == plants["grows"][100:]
+    assert told["held_out"]["accuracy"] == np.mean(right)
+    assert told["rows"] == 100
+
+
+def test_the_same_seed_gives_the_same_model(folder, run):
+    for name in ("a", "b"):
+        assert run("fit", "train.csv", *COLUMNS, "--out", f"{name}.vicinal").exit_code == 0
+    rows = pd.read_csv("new.csv")
+    models = [load(folder / f"{name}.vicinal") for name in ("a", "b")]
+    np.testing.assert_array_equal(*(model.predict_proba(rows) for model in models))
+    assert isinstance(models[0].estimator, vc.ANNClassifier)
+
+
+def test_npz_with_class_names(folder, ask):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(2, size=60)
+    np.savez("t.npz", X=X + y[:, None], y=y, class_names=["no", "yes"])
+    told = ask("fit", "t.npz", "--target", "y", "--method", "rvml")
+    assert told["classes"] == ["no", "yes"]
+    assert told["features"] == ["x0", "x1", "x2"]
+
+
+def test_max_time_returns_the_best_so_far_and_says_so(folder, run):
+    result = run("fit", "train.csv", *COLUMNS, "--method", "nca", "--max-time", "0.001s")
+    assert result.exit_code == 0
+    assert "the time was up: this is the best so far" in result.stdout
+    assert load(folder / "model.vicinal").provenance["timed_out"]
+
+
+def test_rows_without_a_class_are_left_out_and_counted(folder, run, plants):
+    plants[:100].assign(grows=plants["grows"].where(plants.index > 6)).to_csv(
+        "holes.csv", index=False
+    )
+    result = run("fit", "holes.csv", *COLUMNS, "--method", "plain")
+    assert "7 without grows: left out" in result.stdout
+    assert "93 training rows" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--target", "nope"], "there is no column 'nope'"),
+        (["--target", "grows", "--id", "nope"], "--id"),
+        (["--target", "grows", "--keep", "nope"], "--keep"),
+        (["--target", "grows", "--method", "nope"], "auto, single, ann"),
+        (["--target", "grows", "--holdout", "0.9"], "up to 0.5"),
+        (["--target", "grows", "--holdout", "0.2", "--test", "new.csv"], "not both"),
+        (["--target", "grows", "--test", "new.csv"], "no column 'grows'"),
+        (["--target", "grows", "--refit"], "--holdout"),
+        (["--target", "grows", "--method", "nca", "--effort", "2"], "auto"),
+        (["--target", "grows", "--effort", "0"], "above 0"),
+        (["--target", "grows", "--method", "plain", "--report", "r.html"], "learned metric"),
+        (["--target", "grows", "--max-time", "soon"], "90s, 5m"),
+        (["--target", "grows", "--out", "no/folder/m.vicinal"], "no folder"),
+        ([], "--target"),
+    ],
+)
+def test_wrong_usage_is_2_and_writes_nothing(folder, run, words, message):
+    before = set(folder.iterdir())
+    result = run("fit", "train.csv", *words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert set(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [("height", "looks like a measured number"), ("planet", "1 class"), ("plant", "names rather")],
+)
+def test_targets_that_are_no_classes_are_1(folder, run, target, message):
+    result = run("fit", "train.csv", "--target", target)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert not (folder / "model.vicinal").exists()
+
+
+def test_an_interrupt_writes_the_best_so_far(folder, run, monkeypatch):
+    """Ctrl-C in the third fold of the choice of K; the real signal is in test_interrupt."""
+    from vicinal.cli.progress import ProgressBar
+
+    def interrupt(self, stage, done):
+        if stage == "choice of K" and done > 0.4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressBar, "__call__", interrupt)
+    result = run("fit", "train.csv", *COLUMNS, "--method", "nca", "--report", "r.html")
+    assert result.exit_code == 130
+    assert "interrupted; the best model so far is model.vicinal; no page" in result.stderr
+    model = load(folder / "model.vicinal")
+    assert "not cross-validated" in model.provenance["how"]
+    assert model.provenance["interrupted"]
+    assert not (folder / "r.html").exists()
+
+
+def test_an_interrupt_of_the_refit_keeps_the_judged_model(folder, run, monkeypatch):
+    from vicinal.cli.progress import ProgressBar
+
+    stages = []
+
+    def interrupt(self, stage, done):
+        stages.append(stage)
+        if stage == "plain K-NN" and "gmml, all rows" in stages:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressBar, "__call__", interrupt)
+    monkeypatch.setattr(  # GMML has no iterations to tell of
+        "vicinal.tables.selection.make_learner", _told(stages, "gmml, all rows")
+    )
+    words = ["--method", "gmml", "--holdout", "0.25", "--refit"]
+    result = run("fit", "train.csv", *COLUMNS, *words)
+    assert result.exit_code == 130
+    assert "the best model so far is model.vicinal" in result.stderr
+    assert "without the held-out ones" in result.stdout
+    model = load(folder / "model.vicinal")
+    assert len(model.ids) < 100
+    assert model.provenance["held_out"]["rows"] == 100 - len(model.ids)
+
+
+def _told(stages, stage):
+    def make_learner(method, seed):
+        stages.append(stage)
+        return vc.GMML(random_state=seed)
+
+    return make_learner
+
+
+def test_an_interrupt_of_the_page_says_where_the_model_is(folder, run, monkeypatch):
+    import vicinal.reporting
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(vicinal.reporting, "report", interrupt)
+    result = run("fit", "train.csv", *COLUMNS, "--method", "gmml", "--report", "r.html")
+    assert result.exit_code == 130
+    assert "the model is model.vicinal, no page" in result.stderr
+    assert len(load(folder / "model.vicinal").ids) == 100
+
+
+def test_an_interrupt_before_any_model_writes_nothing(folder, run, monkeypatch):
+    from vicinal.cli.progress import ProgressBar
+
+    def interrupt(self, stage, done):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressBar, "__call__", interrupt)
+    before = set(folder.iterdir())
+    result = run("fit", "train.csv", *COLUMNS)
+    assert result.exit_code == 130
+    assert "nothing was written" in result.stderr
+    assert set(folder.iterdir()) == before
+
+
+def test_the_page_gets_the_names_and_the_held_out_rows(folder, run, monkeypatch):
+    import vicinal.reporting
+
+    seen = {}
+
+    def report(model, X, y, path, **options):
+        seen.update(options, X=X, y=y)
+        path.write_text("page")
+
+    monkeypatch.setattr(vicinal.reporting, "report", report)
+    words = ["--method", "gmml", "--holdout", "0.25", "--report", "r.html"]
+    assert run("fit", "train.csv", *COLUMNS, *words).exit_code == 0
+    assert (folder / "r.html").read_text() == "page"
+    assert len(seen["ids"]) == len(set(seen["ids"])) == 100
+    assert seen["feature_names"][:2] == ["height", "width"]
+    assert len(seen["X"]) + len(seen["X_test"]) == 100
+    assert set(seen["y_test"]) <= {"well", "poorly"}
+    assert seen["provenance"]["Seed"] == "0"
+    assert any(line.startswith("planet: dropped") for line in seen["provenance"]["Columns"])

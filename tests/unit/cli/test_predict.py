@@ -1,0 +1,197 @@
+"""vicinal predict, transform, explain, info, export on models of every kind."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cdist
+
+from vicinal.model_file import load
+
+MODELS = ["plain", "nca", "auto", "single"]
+
+
+@pytest.fixture(params=MODELS)
+def path(request, fitted):
+    return fitted / f"{request.param}.vicinal"
+
+
+def test_predictions_probabilities_and_neighbors(folder, run, path, plants):
+    result = run("predict", path, "new.csv", "--out", "out.csv", "--neighbors", "3")
+    assert result.exit_code == 0, result.stderr
+    out, model = pd.read_csv("out.csv"), load(path)
+    new = pd.read_csv("new.csv")
+    assert list(out["plant"]) == list(new["plant"])
+    assert list(out["prediction"]) == list(model.predict(new))
+    found = out[["p(poorly)", "p(well)"]].to_numpy()
+    np.testing.assert_allclose(found, model.predict_proba(new), rtol=1e-12)
+    classes = plants.set_index("plant")["grows"]
+    for j in (1, 2, 3):
+        assert list(classes[out[f"neighbor_{j}"]]) == list(out[f"neighbor_{j}_class"])
+    Z, Z_new = (model.embed(model.prepare(t)) for t in (plants[:100], new))
+    if path.stem in ("plain", "nca"):
+        distances = np.sort(cdist(Z_new, Z), axis=1)[:, :3]
+        shown = out[[f"neighbor_{j}_distance" for j in (1, 2, 3)]].to_numpy()
+        np.testing.assert_allclose(shown, distances, rtol=1e-6)
+    assert "neighbor_4" not in out.columns
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.parquet", "out.feather"])
+def test_the_ending_decides_the_format(folder, run, fitted, name):
+    assert run("predict", fitted / "plain.vicinal", "new.csv", "--out", name).exit_code == 0
+    readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".feather": pd.read_feather}
+    read = readers.get(name[3:], lambda path: pd.read_csv(path, sep="\t"))
+    assert len(read(name)) == 20
+
+
+def test_stdout_is_csv_and_remarks_are_elsewhere(folder, run, fitted, plants):
+    plants[100:].assign(extra=1).to_csv("all.csv", index=False)
+    result = run("predict", fitted / "nca.vicinal", "all.csv", "--neighbors", "0")
+    out = pd.read_csv(io.StringIO(result.stdout))
+    assert list(out.columns) == ["plant", "prediction", "p(poorly)", "p(well)"]
+    right = np.mean(out["prediction"].to_numpy() == plants["grows"][100:].to_numpy())
+    assert f"{100 * right:.1f} % of the 20 rows are right" in result.stderr
+    assert "ignored: 'extra'" in result.stderr
+
+
+def test_json_is_one_document(folder, ask, fitted):
+    rows = ask("predict", fitted / "auto.vicinal", "new.csv")
+    assert len(rows) == 20
+    assert set(rows[0]) >= {"plant", "prediction", "p(well)", "neighbor_1", "neighbor_5_distance"}
+
+
+def test_missing_values_are_filled_and_said(folder, run, fitted, plants):
+    new = plants[100:].drop(columns="grows")
+    new.assign(width=np.nan).to_csv("holes.csv", index=False)
+    result = run("predict", fitted / "nca.vicinal", "holes.csv", "--out", "out.csv")
+    assert result.exit_code == 0
+    median = plants["width"][:100].median()
+    assert f"column 'width': 20 missing, filled with {median:.6g}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        ({"drop": "width"}, ["missing column(s) 'width'", "rename"]),
+        ({"soil": "peat"}, ["column 'soil'", "'peat'", "--unseen ignore"]),
+        ({"height": "tall"}, ["column 'height'", "'tall' in row 0", "leave them empty"]),
+    ],
+)
+def test_what_does_not_fit_is_named_and_nothing_is_written(folder, run, fitted, change, messages):
+    new = pd.read_csv("new.csv")
+    new = new.drop(columns=change["drop"]) if "drop" in change else new.assign(**change)
+    new.to_csv("bad.csv", index=False)
+    (folder / "out.csv").write_text("old")
+    before = set(folder.iterdir())
+    result = run("predict", fitted / "nca.vicinal", "bad.csv", "--out", "out.csv")
+    assert result.exit_code == 1
+    assert all(message in result.stderr for message in messages)
+    assert (folder / "out.csv").read_text() == "old"
+    assert set(folder.iterdir()) == before
+
+
+def test_unseen_categories_can_be_ignored(folder, run, fitted):
+    pd.read_csv("new.csv").assign(soil="peat").to_csv("peat.csv", index=False)
+    words = ["predict", fitted / "nca.vicinal", "peat.csv", "--unseen"]
+    assert run(*words, "ignore").exit_code == 0
+    assert run(*words, "maybe").exit_code == 2
+
+
+def test_transform_gives_the_learned_distances(folder, run, path):
+    assert run("transform", path, "new.csv", "--out", "z.parquet").exit_code == 0
+    Z = pd.read_parquet("z.parquet").drop(columns="plant").to_numpy()
+    model = load(path)
+    X = model.prepare(pd.read_csv("new.csv"))
+    M = np.eye(6) if path.stem == "plain" else _metric(model.estimator)
+    expected = cdist(X, X, "mahalanobis", VI=M)
+    np.testing.assert_allclose(cdist(Z, Z), expected, rtol=1e-6, atol=1e-9)
+
+
+def _metric(estimator):
+    learner = estimator["learner"] if hasattr(estimator, "steps") else estimator
+    return learner.get_mahalanobis_matrix()
+
+
+def test_explanations_for_people_and_programs(folder, run, ask, path):
+    result = run("explain", path, "new.csv", "--row", "17", "--neighbors", "2")
+    assert result.exit_code == 0
+    told = ask("explain", path, "new.csv", "--row", "17", "--neighbors", "2")
+    assert told["id"] == "p117"
+    assert f"row p117: grows = {told['prediction']}" in result.stdout
+    assert len(told["neighbors"]) == 2
+    for near in told["neighbors"]:
+        assert near["id"] in result.stdout
+        assert sum(near["shares"].values()) == pytest.approx(near["distance"] ** 2)
+        assert set(near["shares"]) == {"height", "width", "soil"}
+    assert told["values"]["width"] == pytest.approx(pd.read_csv("new.csv")["width"][17])
+
+
+def test_a_row_that_is_not_there_is_wrong_usage(folder, run, fitted):
+    result = run("explain", fitted / "nca.vicinal", "new.csv", "--row", "20")
+    assert result.exit_code == 2
+    assert "rows 0 to 19" in result.stderr
+
+
+def test_info(run, ask, path, plants):
+    told = ask("info", path)
+    counts = plants["grows"][:100].value_counts().to_dict()
+    assert told["classes"] == counts
+    assert told["id_column"] == "plant"
+    assert [c["name"] for c in told["columns"]] == ["height", "width", "soil", "planet"]
+    text = run("info", path).stdout
+    assert told["provenance"]["command"] in text
+    assert "dropped: it is constant" in text
+
+
+@pytest.mark.parametrize(
+    "words", [["info"], ["predict", "new.csv"], ["explain", "new.csv", "--row", "1"]]
+)
+def test_a_file_that_is_no_model_is_1(folder, run, words):
+    result = run(words[0], "train.csv", *words[1:])
+    assert result.exit_code == 1
+    assert "error: cannot load train.csv" in result.stderr
+
+
+def test_a_model_without_columns_is_for_python(folder, run):
+    import vicinal as vc
+    from vicinal.model_file import save
+
+    save(vc.GMML().fit(np.eye(4), [0, 0, 1, 1]), "g.vicinal")
+    result = run("info", "g.vicinal")
+    assert result.exit_code == 1
+    assert "holds a GMML without columns" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("to", "out"), [("npy", "arrays"), ("onnx", "m.onnx"), ("faiss", "m.faiss")]
+)
+def test_export(folder, run, fitted, to, out):
+    pytest.importorskip({"npy": "numpy"}.get(to, to))
+    result = run("export", fitted / "nca.vicinal", "--to", to, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert (folder / out).exists()
+
+
+def test_a_committee_is_not_exported(folder, run, fitted):
+    result = run("export", fitted / "auto.vicinal", "--to", "npy", "--out", "arrays")
+    assert result.exit_code == 1
+    assert "--method single" in result.stderr
+    assert run("export", fitted / "single.vicinal", "--to", "npy", "--out", "arrays").exit_code == 0
+    assert run("export", fitted / "nca.vicinal", "--to", "hdf", "--out", "x").exit_code == 2
+
+
+def test_markup_in_the_data_is_text(folder, run):
+    """A class named like rich's markup, or a script, is printed as it is."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"[red]x": rng.normal(size=40), "y": ["[/bold]", "<script>"] * 20})
+    table.to_csv("odd.csv", index=False)
+    assert run("fit", "odd.csv", "--target", "y", "--method", "plain").exit_code == 0
+    text = run("info", "model.vicinal").stdout
+    assert "[red]x" in text
+    assert "[/bold]" in text
+    document = json.loads(run("info", "model.vicinal", "--json").stdout)
+    assert set(document["classes"]) == {"[/bold]", "<script>"}

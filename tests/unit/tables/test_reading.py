@@ -1,0 +1,143 @@
+"""Tables on disk: every format, and files that are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from vicinal.tables.errors import TableError
+from vicinal.tables.reading import read_table, whole_file, write_table
+
+TABLE = pd.DataFrame({"size": [1.5, np.nan, 3.0], "color": ["red", None, "blue"], "n": [1, 2, 3]})
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.feather", "t.arrow", "T.CSV"])
+def test_what_is_written_is_read(tmp_path, name):
+    write_table(TABLE, tmp_path / name)
+    pd.testing.assert_frame_equal(read_table(tmp_path / name), TABLE, check_dtype=False)
+
+
+def test_arrow_streams_are_read(tmp_path):
+    table = pa.Table.from_pandas(TABLE)
+    with (
+        pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as out,
+    ):
+        out.write_table(table)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.arrow"), TABLE, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1.5,x\n?,y\n",
+        "a;b\n1.5;x\n;y\n",
+        "a;b\n1,5;x\n;y\n",
+        "\ufeffa, b\n1.5, x\nNA, y\n",
+        "a\tb\n1.5\tx\n\ty\n",
+    ],
+)
+def test_dialects_of_csv(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    table = read_table(tmp_path / "t.csv")
+    assert list(table.columns) == ["a", "b"]
+    np.testing.assert_array_equal(table["a"], [1.5, np.nan])
+    assert list(table["b"]) == ["x", "y"]
+
+
+def test_npz_has_names_categories_and_wanted_arrays(tmp_path):
+    X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 2.0]])
+    np.savez(
+        tmp_path / "t.npz",
+        X=X,
+        y=[1, 0, 1],
+        feature_names=["len", "kind"],
+        categorical=[False, True],
+        class_names=["no", "yes"],
+        patient=[7, 7, 8],
+        leak=[1, 0, 1],
+    )
+    table = read_table(tmp_path / "t.npz", ["y", "patient"])
+    assert list(table.columns) == ["len", "kind", "y", "patient"]
+    assert list(table["y"]) == ["yes", "no", "yes"]
+    assert isinstance(table["kind"].dtype, pd.CategoricalDtype)
+    np.testing.assert_array_equal(table["len"], X[:, 0])
+
+
+def test_npz_without_names(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(2), y=[1, 0])
+    assert list(read_table(tmp_path / "t.npz").columns) == ["x0", "x1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.xlsx", b"PK", "ending is unknown; use .csv"),
+        ("t.csv", b"", "cannot be read as csv"),
+        ("t.csv", b"a,b\n", "no rows"),
+        ("t.csv", b"a,b\n\xff\xfe,1\n", "not UTF-8"),
+        ("t.csv", b'a,b\n"1,2\n', "cannot be read as csv"),
+        ("t.parquet", b"PAR1 no", "cannot be read as parquet"),
+        ("t.arrow", b"no", "cannot be read as arrow"),
+        ("t.npz", b"no", "NPZ|npz"),
+        ("t.npz", b"PK\x03\x04 no", "not an NPZ archive"),
+    ],
+)
+def test_broken_files_are_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match=message):
+        read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "arrays", [{"y": [1]}, {"X": [1.0]}, {"X": np.eye(2), "feature_names": ["a"]}]
+)
+def test_npz_of_another_shape_is_refused(tmp_path, arrays):
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(TableError, match="t.npz"):
+        read_table(tmp_path / "t.npz")
+
+
+def test_pickled_arrays_are_not_loaded(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.array([[object()]], dtype=object))
+    with pytest.raises(TableError, match="t.npz"):
+        read_table(tmp_path / "t.npz")
+
+
+def test_repeated_columns_are_refused(tmp_path):
+    table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with (
+        pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as out,
+    ):
+        out.write_table(table)
+    with pytest.raises(TableError, match="more than one column 'a'"):
+        read_table(tmp_path / "t.arrow")
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+
+    def fail():
+        with whole_file(path) as unfinished:
+            unfinished.write_text("half")
+            assert path.read_text() == "old"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+    with whole_file(path) as unfinished:
+        unfinished.write_text("new")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_unknown_endings_write_nothing(tmp_path):
+    with pytest.raises(TableError, match="ending"):
+        write_table(TABLE, tmp_path / "t.json")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,142 @@
+"""There is always a best model so far, and the last one is the best."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+
+import vicinal as vc
+from vicinal.classifiers.votes import N_NEIGHBORS
+from vicinal.tables.errors import TableError
+from vicinal.tables.selection import FitSettings, Rows, candidates
+from vicinal.tables.splits import make_folds
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_classification(100, 6, n_informative=3, n_classes=2, random_state=0)
+    return Rows(X, y)
+
+
+def oracle(rows, learner, seed=0):
+    model = Pipeline([("learner", learner), ("knn", vc.ClassMeanKNN(rule="vote"))])
+    folds = make_folds(rows.y, rows.groups, 5, seed)
+    grid = {"knn__n_neighbors": [k for k in N_NEIGHBORS if k <= 80]}
+    return GridSearchCV(model, grid, cv=folds).fit(rows.X, rows.y)
+
+
+def test_k_is_that_of_grid_search(rows):
+    *_, last = candidates(rows, FitSettings("gmml"))
+    expected = oracle(rows, vc.GMML(random_state=0))
+    assert last.estimator["knn"].n_neighbors == expected.best_params_["knn__n_neighbors"]
+    assert last.accuracy == pytest.approx(expected.best_score_)
+    np.testing.assert_array_equal(last.estimator.predict(rows.X), expected.predict(rows.X))
+    assert not last.timed_out
+
+
+def test_plain_comes_first_and_the_learned_metric_last(rows):
+    kinds = [type(c.estimator).__name__ for c in candidates(rows, FitSettings("nca"))]
+    assert kinds == ["ClassMeanKNN", "Pipeline", "Pipeline"]
+    found = list(candidates(rows, FitSettings("plain")))
+    assert [type(c.estimator).__name__ for c in found] == ["ClassMeanKNN"]
+    expected = oracle(rows, "passthrough")
+    assert found[0].accuracy == pytest.approx(expected.best_score_)
+    assert found[0].estimator.n_neighbors == expected.best_params_["knn__n_neighbors"]
+
+
+@pytest.mark.parametrize("method", ["auto", "single"])
+def test_the_automatic_methods(rows, method):
+    told = []
+    settings = FitSettings(method, listener=lambda stage, done: told.append((stage, done)))
+    first, last = candidates(rows, settings)
+    assert first.how.startswith("plain")
+    assert isinstance(last.estimator, vc.ANNClassifier)
+    assert last.estimator.mode == ("single" if method == "single" else "committee")
+    assert last.estimator.callback is None
+    assert ("metrics and votes", 1.0) in told
+
+
+def test_ann_searches_and_leaves_no_callback_behind(rows, monkeypatch):
+    monkeypatch.setattr("vicinal.tables.selection.ALPHAS", [0.5, 1.0])
+    monkeypatch.setattr("vicinal.tables.selection.GAMMAS", [1.0])
+    told = []
+    settings = FitSettings("ann", listener=lambda stage, done: told.append(done))
+    *_, last = candidates(rows, settings)
+    assert set(last.estimator.cv_results_["param_alpha"]) == {0.5, 1.0}
+    assert last.accuracy == last.estimator.best_score_
+    assert last.estimator.estimator.callback is None
+    assert last.estimator.best_estimator_.callback is None
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("method", ["nca", "ann", "auto"])
+def test_no_time_gives_a_model_that_says_so(rows, method):
+    *_, last = candidates(rows, FitSettings(method, max_time=1e-9))
+    assert last.timed_out
+    assert last.estimator.predict(rows.X).shape == (100,)
+    if method == "nca":
+        assert last.estimator["learner"].n_iter_ <= 1
+        assert "not cross-validated" in last.how
+
+
+def test_time_that_ends_in_the_middle_keeps_the_learned_metric(rows, monkeypatch):
+    """The time is up in the second fold: K is that of the first, the metric that of all."""
+    from vicinal.tables import watch
+
+    full = list(candidates(rows, FitSettings("nca")))
+    now = [0.0]
+    monkeypatch.setattr(watch, "monotonic", lambda: now[0])
+
+    def listen(stage, done):
+        if stage == "choice of K" and done > 0.2:  # the second of five folds
+            now[0] = 1e9
+
+    *_, cut = candidates(rows, FitSettings("nca", max_time=10.0, listener=listen))
+    assert cut.timed_out
+    assert "1-fold" in cut.how
+    np.testing.assert_array_equal(
+        cut.estimator["learner"].components_, full[1].estimator["learner"].components_
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "kinds"),
+    [
+        ("plain", []),
+        ("all rows", ["ClassMeanKNN", "Pipeline"]),
+        ("choice of K", ["ClassMeanKNN", "Pipeline"]),
+    ],
+)
+def test_an_interrupt_leaves_what_there_is(rows, stage, kinds):
+    def interrupt(told, done):
+        if stage in told:
+            raise KeyboardInterrupt
+
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(candidates(rows, FitSettings("nca", listener=interrupt)))
+    assert [type(c.estimator).__name__ for c in found] == kinds
+    if found:
+        assert found[-1].estimator.predict(rows.X).shape == (100,)
+        assert found[-1].estimator["learner"].callback is None
+        assert ("not converged" in found[-1].how) == (stage == "all rows")
+
+
+def test_groups_are_never_split(rows):
+    """Twins in two folds would make 1-NN perfect; groups see through it."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(40, 3)), 2, axis=0)
+    y = np.repeat(rng.integers(2, size=40), 2)
+    twins = np.repeat(np.arange(40), 2)
+    apart = next(iter(candidates(Rows(X, y), FitSettings("plain"))))
+    together = next(iter(candidates(Rows(X, y, twins), FitSettings("plain"))))
+    assert apart.accuracy > 0.8
+    assert together.accuracy < 0.75
+
+
+def test_an_unknown_method_is_named(rows):
+    with pytest.raises(TableError, match="'nope' is unknown; use auto"):
+        list(candidates(rows, FitSettings("nope")))
