@@ -1,4 +1,10 @@
-"""Every kernel through the same properties; the oracle is a naive loop over pairs."""
+"""Every kernel through the same properties; the oracle is a naive loop over pairs.
+
+The Triton kernels take part in tests/unit/kernels/test_gpu_triton.py, in a process of their own.
+"""
+
+from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,6 +16,10 @@ from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.soft_average import soft_average, soft_weights
 
 KERNELS = {"numpy": ReferenceKernel, "numba": CpuKernel}
+if find_spec("torch"):
+    from vicinal.kernels.gpu import GpuKernel
+
+    KERNELS["torch"] = partial(GpuKernel, device="cpu")
 ALPHAS = [1.0, 0.3, 7.0, -0.6, 0.0, 1e-9, -1e-7, np.inf, -np.inf]
 
 

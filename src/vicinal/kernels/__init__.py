@@ -12,19 +12,41 @@
 
 A kernel knows squared distances and soft averages, no losses; the objective answers every block
 of soft averages with one coefficient a row. :mod:`~vicinal.kernels.reference` says what is
-computed, :mod:`~vicinal.kernels.cpu` computes it fast.
+computed, :mod:`~vicinal.kernels.cpu` computes it fast, :mod:`~vicinal.kernels.gpu` on a GPU.
 """
 
 from __future__ import annotations
+
+import sys
 
 from vicinal.kernels.contract import Comparisons, IndexLists, Kernel
 from vicinal.kernels.reference import ReferenceKernel
 
 BACKENDS = ("auto", "numba", "numpy")
+DEVICE_BACKENDS = ("cuda", "cuda:fast")
+WORTH_A_DEVICE = 20_000
+"""Rows below which a GPU that happens to be there is not used."""
+
+
+def choose_backend(backend: str, n: int) -> str:
+    """What "auto" means for n rows: "cuda" where the user already works with a GPU, or "numba".
+
+    PyTorch is never imported to find out: whoever has not imported it asks for "cuda" by name.
+    """
+    if backend != "auto":
+        return backend
+    torch = sys.modules.get("torch")
+    if n >= WORTH_A_DEVICE and torch is not None and torch.cuda.is_available():
+        return "cuda"
+    return "numba"
 
 
 def make_kernel(comparisons: Comparisons, backend: str = "auto") -> Kernel:
     """The kernel of that backend, bound to the comparisons; "auto" is "numba"."""
+    if backend in DEVICE_BACKENDS:
+        from vicinal.kernels.gpu import make_gpu_kernel
+
+        return make_gpu_kernel(comparisons, backend)
     if backend == "numpy":
         return ReferenceKernel(comparisons)
     if backend in ("auto", "numba"):
@@ -32,7 +54,17 @@ def make_kernel(comparisons: Comparisons, backend: str = "auto") -> Kernel:
         from vicinal.kernels.cpu import CpuKernel
 
         return CpuKernel(comparisons)
-    raise ValueError(f"backend={backend!r} is unknown; use one of {', '.join(BACKENDS)}")
+    known = ", ".join((*BACKENDS, *DEVICE_BACKENDS))
+    raise ValueError(f"backend={backend!r} is unknown; use one of {known}")
 
 
-__all__ = ["BACKENDS", "Comparisons", "IndexLists", "Kernel", "ReferenceKernel", "make_kernel"]
+__all__ = [
+    "BACKENDS",
+    "DEVICE_BACKENDS",
+    "Comparisons",
+    "IndexLists",
+    "Kernel",
+    "ReferenceKernel",
+    "choose_backend",
+    "make_kernel",
+]

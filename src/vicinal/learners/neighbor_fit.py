@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from vicinal.exceptions import ExcludedRowsWarning
-from vicinal.kernels import Comparisons, make_kernel
+from vicinal.kernels import DEVICE_BACKENDS, Comparisons, choose_backend, make_kernel
 from vicinal.learners.configuration import Configuration
 from vicinal.learners.labeled_data import LabeledData
 from vicinal.learners.progress import fit_callback, logger, show_log
 from vicinal.learners.start import starting_factor
+from vicinal.objective.device_objective import DeviceObjective, on_device
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
 from vicinal.objective.neighbor_sets import Selection, compare, lists_from_user
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
@@ -33,6 +34,8 @@ FloatArray: TypeAlias = NDArray[np.floating]
 
 MAX_EXACT_PAIRS = 2.5e9
 """Beyond this many pairs of rows an exact evaluation takes the better part of a minute."""
+MAX_DEVICE_PAIRS = 1e12
+"""The same for a GPU, where it takes a second or two."""
 AUTO_REFERENCES = 8192
 
 
@@ -44,6 +47,7 @@ class NeighborFit:
     ) -> None:
         self._learner, self._configuration, self._data = learner, configuration, data
         self._rng = check_random_state(learner.random_state)
+        self._backend = choose_backend(learner.backend, len(data.X))
         self.solver = self._choose_solver()
         self._parametrization: Parametrization = Metric() if self._learns_matrix else Factor()
         self.n_excluded = 0
@@ -52,11 +56,16 @@ class NeighborFit:
     def _learns_matrix(self) -> bool:
         return self.solver in ("pgd", "apg")
 
+    @property
+    def _on_device(self) -> bool:
+        return self._backend in DEVICE_BACKENDS
+
     def _choose_solver(self) -> str:
         """What ``solver="auto"`` means for these data; an impossible choice is an error."""
         learner, n = self._learner, len(self._data.X)
         if learner.solver == "auto":
-            return "lbfgs" if float(n) ** 2 <= MAX_EXACT_PAIRS else "sgd"
+            affordable = MAX_DEVICE_PAIRS if self._on_device else MAX_EXACT_PAIRS
+            return "lbfgs" if float(n) ** 2 <= affordable else "sgd"
         d = self._data.X.shape[1]
         if learner.solver in ("pgd", "apg") and learner.n_components not in (None, d):
             raise ValueError(
@@ -120,8 +129,8 @@ class NeighborFit:
         comparisons = compare(
             X,
             data.offsets,
-            similar=_selection(configuration.similar, data, same_class=True),
-            dissimilar=_selection(configuration.dissimilar, data, same_class=False),
+            similar=self._selection(configuration.similar, X, same_class=True),
+            dissimilar=self._selection(configuration.dissimilar, X, same_class=False),
             groups=data.groups,
         )
         weighed = comparisons.anchors[data.weights[comparisons.anchors] > 0]
@@ -159,7 +168,7 @@ class NeighborFit:
             problem = self._sampled(objective)
         return solve(problem, params, max_iter=max_iter, tol=learner.tol, callback=callback)
 
-    def _objective(self, comparisons: Comparisons) -> NeighborObjective:
+    def _objective(self, comparisons: Comparisons) -> NeighborObjective | DeviceObjective:
         data, configuration = self._data, self._configuration
         n = len(data.X)
         regularization = configuration.regularization
@@ -167,10 +176,10 @@ class NeighborFit:
         shift: FloatArray = np.zeros(n)
         if configuration.plain:
             shift = plain_shift(comparisons, configuration.alpha)
-        return NeighborObjective(
+        objective = NeighborObjective(
             X=data.X,
             comparisons=comparisons,
-            kernel=make_kernel(comparisons, self._learner.backend),
+            kernel=make_kernel(comparisons, self._backend),
             parametrization=self._parametrization,
             loss=configuration.loss,
             alpha=configuration.alpha,
@@ -179,21 +188,33 @@ class NeighborFit:
             weights=data.weights,
             pull=strength * pull_matrix(data.X, comparisons, data.weights),
         )
+        return on_device(objective) if self._on_device else objective
 
-    def _sampled(self, objective: NeighborObjective) -> Problem:
+    def _sampled(self, objective: NeighborObjective | DeviceObjective) -> Problem:
         """Against all rows while that is affordable, else against a fresh sample of them."""
         n_references = self._learner.n_references
         size = AUTO_REFERENCES if n_references == "auto" else int(n_references)
-        if size >= len(self._data.X):
+        if size >= len(self._data.X) or (n_references == "auto" and self._on_device):
             return objective
-        bind = partial(make_kernel, backend=self._learner.backend)
-        return SampledObjective(objective, bind, size, self._learner.batch_size, self._rng)
+        bind = partial(make_kernel, backend=self._backend)
+        # Either kind of objective has the fields that a sample of it replaces.
+        return SampledObjective(
+            objective,  # type: ignore[arg-type]
+            bind,
+            size,
+            self._learner.batch_size,
+            self._rng,
+        )
 
+    def _selection(self, chosen: Any, X: FloatArray, *, same_class: bool) -> Selection:
+        """What the parameter ``similar`` or ``dissimilar`` selects, in terms of sorted rows."""
+        data = self._data
+        if isinstance(chosen, str):
+            return "all"
+        if not isinstance(chosen, Integral):
+            return lists_from_user(chosen, data.order, data.codes, same_class=same_class)
+        if self._on_device and same_class and data.groups is None:
+            from vicinal.kernels.gpu import nearest_of_class  # imports torch
 
-def _selection(chosen: Any, data: LabeledData, *, same_class: bool) -> Selection:
-    """What the parameter ``similar`` or ``dissimilar`` selects, in terms of sorted rows."""
-    if isinstance(chosen, str):
-        return "all"
-    if isinstance(chosen, Integral):
+            return nearest_of_class(X, data.offsets, int(chosen))
         return int(chosen)
-    return lists_from_user(chosen, data.order, data.codes, same_class=same_class)

@@ -1,0 +1,62 @@
+"""The objective on a GPU: PyTorch around, Triton inside; nothing n×n is ever in memory.
+
+::
+
+    Z (n, m) float64 ──▶ hi + lo float16, padded ──▶ pass 1: log₂ Σ of every row, two sides
+                                                        │
+                      loss on the device (n numbers) ◀──┘
+                         │ slopes
+                         ▼
+    pass 2: weights computed anew, (W + Wᵀ)·V, every row written once ──▶ Lap·V (n, c)
+
+``triton_tiles`` are the two kernels, ``triton_sweep`` launches them, ``torch_sweep`` does the same
+by matrix products for what they cannot do, ``listed_side`` gathers listed pairs; ``kernel`` puts
+them together. Importing this package imports PyTorch, and nothing imports it before it is used.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        "The GPU kernels need PyTorch and Triton: pip install 'vicinal[gpu]'"
+    ) from error
+
+from vicinal.kernels.contract import Comparisons
+from vicinal.kernels.gpu.class_neighbors import (
+    device_all_neighbors,
+    device_class_neighbors,
+    knn_errors,
+    nearest_of_class,
+)
+from vicinal.kernels.gpu.kernel import GpuKernel
+from vicinal.kernels.gpu.ranks import join_ranks
+
+
+def make_gpu_kernel(comparisons: Comparisons, backend: str = "cuda") -> GpuKernel:
+    """The kernel of "cuda" (22 bits) or "cuda:fast" (11 bits) on PyTorch's current GPU.
+
+    Parameters
+    ----------
+    comparisons : who is compared with whom
+    backend : "cuda" or "cuda:fast"
+    """
+    if not torch.cuda.is_available():
+        raise RuntimeError(
+            f"backend={backend!r} needs an NVIDIA GPU that PyTorch can use, and "
+            "torch.cuda.is_available() is False here; use backend='auto' for the CPU"
+        )
+    precision = "fast" if backend == "cuda:fast" else "high"
+    return GpuKernel(comparisons, "cuda", precision)
+
+
+__all__ = [
+    "GpuKernel",
+    "device_all_neighbors",
+    "device_class_neighbors",
+    "join_ranks",
+    "knn_errors",
+    "make_gpu_kernel",
+    "nearest_of_class",
+]

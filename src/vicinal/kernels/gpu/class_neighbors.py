@@ -1,0 +1,156 @@
+"""The k nearest references of every query, class by class, on the device: blockwise and exact.
+
+Blocks of all distances are computed by matrix products in float32, from points that are centered;
+a few more than k candidates a class survive, whose distances are then measured anew in float64 by
+differences. As in :mod:`vicinal.kernels.class_neighbors`, ties go to the smaller row.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vicinal.kernels.contract import FloatArray, IndexArray, IndexLists
+
+SPARE = 8
+"""Candidates beyond k: float32 may change the order of nearly equal distances."""
+BLOCK_ELEMENTS = 2**27
+
+
+def device_class_neighbors(
+    queries: Tensor,
+    references: Tensor,
+    offsets: list[int],
+    k: int,
+    *,
+    exclude: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Find the k nearest references of every class for every query.
+
+    Parameters
+    ----------
+    queries : (n, d) tensor
+    references : (r, d) tensor on the same device, sorted by class
+    offsets : class c is ``references[offsets[c]:offsets[c + 1]]``
+    k : number of neighbors in each class
+    exclude : (n,) rows of ``references`` that a query may not have for a neighbor; −1: none
+
+    Returns
+    -------
+    distances, rows : both (n, c, k)
+        Squared distances in float64, ascending; missing ones are inf and −1.
+    """
+    n, c, device = len(queries), len(offsets) - 1, queries.device
+    distances = torch.full((n, c, k), math.inf, dtype=torch.float64, device=device)
+    rows = torch.full((n, c, k), -1, dtype=torch.int64, device=device)
+    center = references.double().mean(0)
+    R = (references.double() - center).float()
+    norms = R.square().sum(1)
+    longest = max((stop - start for start, stop in pairwise(offsets)), default=1)
+    height = max(1, BLOCK_ELEMENTS // max(longest, 1))
+    for begin in range(0, n, height):
+        block = slice(begin, min(begin + height, n))
+        Q = (queries[block].double() - center).float()
+        barred = None if exclude is None else exclude[block]
+        for j, (start, stop) in enumerate(pairwise(offsets)):
+            if stop == start:
+                continue
+            D = torch.addmm(norms[None, start:stop], Q, R[start:stop].T, alpha=-2)  # (b, r_j)
+            if barred is not None:
+                _bar(D, barred - start)
+            candidates = D.topk(min(k + SPARE, stop - start), largest=False).indices + start
+            found = _measure(queries[block], references, candidates, barred, k)
+            distances[block, j, : found[0].shape[1]], rows[block, j, : found[1].shape[1]] = found
+    return distances, rows
+
+
+def _bar(D: Tensor, columns: Tensor) -> None:
+    """Put the excluded references out of reach."""
+    inside = ((columns >= 0) & (columns < D.shape[1])).nonzero()[:, 0]
+    D[inside, columns[inside]] = math.inf
+
+
+def _measure(
+    queries: Tensor, references: Tensor, candidates: Tensor, barred: Tensor | None, k: int
+) -> tuple[Tensor, Tensor]:
+    """The k nearest of the candidates, by differences in float64."""
+    candidates = candidates.sort(dim=1).values  # a stable sort by distance then breaks ties
+    exact = torch.empty(candidates.shape, dtype=torch.float64, device=queries.device)
+    height = max(1, BLOCK_ELEMENTS // (8 * candidates.shape[1] * queries.shape[1]))
+    for start in range(0, len(queries), height):
+        block = slice(start, start + height)
+        gaps = queries[block, None, :].double() - references[candidates[block]]
+        exact[block] = gaps.square().sum(2)
+    if barred is not None:
+        exact[candidates == barred[:, None]] = math.inf
+    exact, order = exact.sort(dim=1, stable=True)
+    rows = candidates.gather(1, order)[:, :k]
+    return exact[:, :k], torch.where(exact[:, :k] < math.inf, rows, -1)
+
+
+def device_all_neighbors(
+    queries: Tensor, references: Tensor, k: int, *, exclude: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Find the k nearest of all references: (n, k) squared distances and rows.
+
+    Parameters
+    ----------
+    queries : (n, d) tensor
+    references : (r, d) tensor on the same device
+    k : number of neighbors
+    exclude : (n,) rows of ``references`` that a query may not have for a neighbor; −1: none
+    """
+    distances, rows = device_class_neighbors(
+        queries, references, [0, len(references)], k, exclude=exclude
+    )
+    return distances[:, 0], rows[:, 0]
+
+
+def knn_errors(rows: Tensor, labels: Tensor, truth: Tensor) -> Tensor:
+    """(k,) error rates of the majority of the first 1 … k neighbors, all k at once.
+
+    Parameters
+    ----------
+    rows : (n, k) neighbors of every query, nearest first
+    labels : (r,) class codes of the references
+    truth : (n,) class codes of the queries
+    """
+    found = labels[rows]  # (n, k)
+    votes = torch.zeros((len(rows), int(labels.max()) + 1), device=rows.device)
+    errors = []
+    for column in found.T:
+        # The nearest of equally frequent classes wins: its first vote was the earliest.
+        votes.scatter_add_(1, column[:, None], torch.ones_like(column[:, None], dtype=votes.dtype))
+        best = votes.gather(1, found).argmax(1)
+        errors.append((found.gather(1, best[:, None])[:, 0] != truth).double().mean())
+    return torch.stack(errors)
+
+
+def nearest_of_class(
+    X: FloatArray, offsets: IndexArray, k: int, device: str = "cuda"
+) -> IndexLists:
+    """The k nearest rows of the own class, for every row; fewer where the class has no more.
+
+    Parameters
+    ----------
+    X : (n, d) array, sorted by class
+    offsets : class c is ``X[offsets[c]:offsets[c + 1]]``
+    k : number of neighbors
+    device : where to compute
+    """
+    points = torch.as_tensor(X, device=device)
+    lists = []
+    for start, stop in pairwise(offsets.tolist()):
+        if stop > start:
+            rows = points[start:stop]
+            itself = torch.arange(stop - start, device=device)
+            nearest = device_all_neighbors(rows, rows, min(k, stop - start), exclude=itself)[1]
+            found = nearest.cpu().numpy()
+            lists.append(np.where(found >= 0, found + start, -1))
+    counts = np.concatenate([(found >= 0).sum(axis=1) for found in lists])
+    members = np.concatenate([found[found >= 0] for found in lists])
+    return IndexLists(np.concatenate([[0], np.cumsum(counts)]), members)

@@ -1,0 +1,65 @@
+"""K-NN on a device (here PyTorch's CPU) against the exact search of the CPU."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from vicinal.kernels import gpu  # noqa: E402
+from vicinal.kernels.class_neighbors import class_neighbors  # noqa: E402
+from vicinal.kernels.gpu import class_neighbors as module  # noqa: E402
+from vicinal.objective.neighbor_sets import compare  # noqa: E402
+
+OFFSETS = [0, 40, 40, 43, 90]  # an empty class, and one with fewer than k
+
+
+def points(n, seed, offset=0.0):
+    return offset + np.random.default_rng(seed).standard_normal((n, 4))
+
+
+@pytest.mark.parametrize("block", [2**27, 500])
+@pytest.mark.parametrize("offset", [0.0, 1e4])  # far from the origin: float32 alone would fail
+def test_equals_the_cpu(monkeypatch, block, offset):
+    monkeypatch.setattr(module, "BLOCK_ELEMENTS", block)
+    Q, R = points(33, 0, offset), points(90, 1, offset)
+    distances, rows = class_neighbors(Q, R, OFFSETS, k=6)
+    got = gpu.device_class_neighbors(torch.as_tensor(Q), torch.as_tensor(R), OFFSETS, 6)
+    np.testing.assert_array_equal(got[1], rows)
+    np.testing.assert_allclose(got[0], distances, rtol=1e-12)
+
+
+def test_ties_and_exclusion():
+    R = np.round(points(90, 2))  # many points coincide
+    itself = np.arange(90)
+    distances, rows = class_neighbors(R, R, OFFSETS, k=5, exclude=itself)
+    tensor = torch.as_tensor(R)
+    got = gpu.device_class_neighbors(tensor, tensor, OFFSETS, 5, exclude=torch.as_tensor(itself))
+    np.testing.assert_array_equal(got[0], distances)
+    np.testing.assert_array_equal(got[1], rows)
+
+
+def test_lists_of_the_nearest_of_the_class():
+    offsets = np.array([0, 40, 43, 90])
+    X = points(90, 3)
+    expected = compare(X, offsets, similar=4).similar
+    lists = gpu.nearest_of_class(X, offsets, 4, device="cpu")
+    np.testing.assert_array_equal(lists.indptr, expected.indptr)
+    np.testing.assert_array_equal(lists.indices, expected.indices)
+
+
+def test_errors_of_all_k_at_once():
+    rng = np.random.default_rng(5)
+    rows, labels, truth = (
+        rng.integers(0, 30, (50, 7)),
+        rng.integers(0, 3, 30),
+        rng.integers(0, 3, 50),
+    )
+    errors = gpu.knn_errors(*map(torch.as_tensor, (rows, labels, truth)))
+    for k in range(1, 8):
+        wrong = 0
+        for i in range(50):
+            found = labels[rows[i, :k]].tolist()
+            most = max(found.count(c) for c in found)
+            winner = next(c for c in found if found.count(c) == most)  # the nearest of the most
+            wrong += winner != truth[i]
+        assert float(errors[k - 1]) == pytest.approx(wrong / 50)

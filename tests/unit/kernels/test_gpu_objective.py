@@ -1,0 +1,166 @@
+"""The objective on a device (here PyTorch's CPU) is the objective; learners reach it by backend."""
+
+import subprocess
+import sys
+import types
+from functools import partial
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import vicinal as vc  # noqa: E402
+from vicinal import kernels  # noqa: E402
+from vicinal.kernels import gpu, make_kernel  # noqa: E402
+from vicinal.kernels.gpu import GpuKernel  # noqa: E402
+from vicinal.objective.device_objective import device_problem, on_device  # noqa: E402
+from vicinal.objective.losses import LOSSES, get_loss  # noqa: E402
+from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift  # noqa: E402
+from vicinal.objective.neighbor_sets import compare  # noqa: E402
+from vicinal.objective.parametrization import Factor, Metric  # noqa: E402
+
+OFFSETS = np.array([0, 30, 31, 55, 90])
+CUBED = get_loss((lambda z: z**3, lambda z: 3 * z**2))
+
+
+def samples(d=5, seed=0):
+    X = np.random.default_rng(seed).standard_normal((OFFSETS[-1], d))
+    return X - X.mean(axis=0)
+
+
+def objectives(parametrization, loss, alpha, **sets):
+    """The same objective by the readable kernel and on the device."""
+    rng, X = np.random.default_rng(1), samples()
+    comparisons = compare(X, OFFSETS, **sets)
+    options = {
+        "X": X,
+        "comparisons": comparisons,
+        "parametrization": parametrization,
+        "loss": loss,
+        "alpha": alpha,
+        "gamma": 0.7,
+        "shift": plain_shift(comparisons, alpha),
+        "weights": rng.random(len(X)),
+        "pull": 0.01 * np.eye(X.shape[1]),
+    }
+    host = NeighborObjective(kernel=make_kernel(comparisons, "numpy"), **options)
+    return host, on_device(NeighborObjective(kernel=GpuKernel(comparisons, "cpu"), **options))
+
+
+@pytest.mark.parametrize("rows", [None, [5, 3, 60, 80]])
+@pytest.mark.parametrize(("alpha", "sets"), [(1.0, {}), (-1.0, {"similar": 3})])
+@pytest.mark.parametrize("loss", [*LOSSES.values(), CUBED], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("parametrization", [Factor(), Metric()])
+def test_value_and_gradient(parametrization, loss, alpha, sets, rows):
+    host, device = objectives(parametrization, loss, alpha, **sets)
+    rng = np.random.default_rng(2)
+    params = rng.standard_normal((3, 5))
+    if isinstance(parametrization, Metric):
+        params = 0.3 * params.T @ params
+    rows = None if rows is None else np.array(rows)
+    expected, gradient = host.value_and_gradient(params, rows)
+    value, got = device.value_and_gradient(params, rows)
+    assert value == pytest.approx(expected, rel=1e-10)
+    np.testing.assert_allclose(got, gradient, rtol=1e-8, atol=1e-10 * np.abs(gradient).max())
+    assert isinstance(got, np.ndarray)
+    assert got.dtype == params.dtype
+
+
+def test_tensors_that_are_there_already():
+    X = torch.as_tensor(samples())
+    y = torch.as_tensor(np.repeat(np.arange(4), np.diff(OFFSETS)))
+    mixed = torch.as_tensor(np.random.default_rng(4).permutation(len(X)))
+    L = np.random.default_rng(3).standard_normal((2, 5))
+    comparisons = compare(X.numpy(), OFFSETS)
+    host = NeighborObjective(
+        X=X.numpy(),
+        comparisons=comparisons,
+        kernel=make_kernel(comparisons, "numpy"),
+        parametrization=Factor(),
+        loss=LOSSES["logistic"],
+        alpha=2.0,
+        gamma=0.5,
+        shift=np.zeros(len(X)),
+        weights=np.ones(len(X)),
+        pull=np.zeros((5, 5)),
+    )
+    expected, gradient = host.value_and_gradient(L)
+    for labels in (y[mixed], y[mixed].numpy(), np.array(list("abcd"))[y[mixed].numpy()]):
+        problem = device_problem(X[mixed] + 7, labels, alpha=2.0, gamma=0.5, loss="logistic")
+        value, got = problem.value_and_gradient(L)
+        assert value == pytest.approx(expected, rel=1e-9)
+        np.testing.assert_allclose(got, gradient, rtol=1e-7, atol=1e-9)
+
+
+@pytest.fixture
+def cpu_device(monkeypatch):
+    """backend="cuda" on PyTorch's CPU."""
+    monkeypatch.setattr(gpu, "make_gpu_kernel", lambda c, backend: GpuKernel(c, "cpu"))
+    monkeypatch.setattr(gpu, "nearest_of_class", partial(gpu.nearest_of_class, device="cpu"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "lbfgs", "n_components": 2},
+        {"solver": "pgd", "similar": 3, "alpha": -1.0},
+        {"solver": "apg", "similar": 3, "alpha": -1.0, "refresh_every": 2},
+        {"solver": "sgd", "batch_size": 30},
+        {"solver": "sgd", "batch_size": 30, "n_references": 40},
+    ],
+    ids=str,
+)
+def test_every_solver_takes_the_same_path(cpu_device, options):
+    X = samples()
+    y = np.repeat(np.arange(4), np.diff(OFFSETS))
+    X = X + y[:, None]
+    fits = []
+    for backend in ("numba", "cuda"):
+        model = vc.ANN(backend=backend, max_iter=5, tol=0, random_state=0, **options)
+        with pytest.warns():  # a class of one sample; not converged
+            fits.append(model.fit(X, y))
+    np.testing.assert_allclose(fits[0].history_, fits[1].history_, rtol=1e-6)
+    metrics = [fitted.get_mahalanobis_matrix() for fitted in fits]
+    np.testing.assert_allclose(metrics[0], metrics[1], rtol=1e-4, atol=1e-5)
+
+
+def test_learners_take_tensors():
+    X, y = samples(), np.repeat(np.arange(4), np.diff(OFFSETS))
+    X, y = X[y != 1], y[y != 1]  # without the class of one sample
+    by_arrays = vc.ANN().fit(X, y).components_
+    by_tensors = vc.ANN().fit(torch.as_tensor(X), torch.as_tensor(y)).components_
+    np.testing.assert_array_equal(by_arrays, by_tensors)
+
+
+def test_auto_uses_a_gpu_only_where_torch_is_there_already(monkeypatch):
+    def with_gpu(available):
+        cuda = types.SimpleNamespace(is_available=lambda: available)
+        monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+
+    with_gpu(True)
+    assert kernels.choose_backend("auto", 20_000) == "cuda"
+    assert kernels.choose_backend("auto", 19_999) == "numba"
+    assert kernels.choose_backend("numpy", 10**6) == "numpy"
+    with_gpu(False)
+    assert kernels.choose_backend("auto", 10**6) == "numba"
+    monkeypatch.delitem(sys.modules, "torch")
+    assert kernels.choose_backend("auto", 10**6) == "numba"
+    assert "torch" not in sys.modules
+
+
+def test_nothing_imports_torch_by_itself():
+    program = "import sys, vicinal, vicinal.kernels; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu_says_what_to_do():
+    y = np.repeat([0, 1], 10)
+    with pytest.raises(RuntimeError, match="use backend='auto'"):
+        vc.ANN(backend="cuda").fit(np.random.default_rng(0).standard_normal((20, 3)), y)
+
+
+def test_unknown_precision():
+    with pytest.raises(ValueError, match="'high' or 'fast'"):
+        GpuKernel(compare(samples(), OFFSETS), "cpu", "extreme")
