@@ -1,0 +1,276 @@
+"""Deep losses compared: the same network, batches and number of steps, retrieval scores.
+
+    python benchmarks/deep_evidence.py run [--workers 8] [--limit 540] [--out results/deep]
+    python benchmarks/deep_evidence.py summarize
+
+Omniglot: trained on the background characters, retrieval among characters never seen.
+Fashion-MNIST: trained on the 60,000 training images, retrieval among the 10,000 test images. Every
+loss first gets the same number of trials: two learning rates × three values of its own scale, one
+seed, half the steps, judged by MAP@R on classes (Omniglot) or images (Fashion-MNIST) held out of
+the training part. The best one is run with three seeds. One JSON line is written for each finished
+run; lines that exist, in results/deep or in --out, are not run again. VICINAL_DATA is the folder of
+the data sets; pytorch-metric-learning must be importable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from common import ROOT
+from deep_contestants import (
+    CONTESTANTS,
+    LEARNING_RATES,
+    PROXY_RATE,
+    convolutional_network,
+    make_objective,
+)
+from deep_retrieval import retrieval_scores
+from torch import Tensor, nn
+
+from vicinal.deep.batches import class_batches
+
+RESULTS = ROOT / "results" / "deep"
+DATA = ("omniglot28", "fashion_mnist")
+SEEDS = (0, 1, 2)
+BATCH = 256
+CHECKPOINTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+"""Where on the way a run is scored, as shares of its steps."""
+PICTURED = {("omniglot28", "ANN+"), ("fashion_mnist", "ANN+")}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is trained; two runs that are equal are the same run."""
+
+    part: str
+    """Whether training rows are judged (tuning) or test rows (test)."""
+    data: str
+    loss: str
+    scale: float
+    learning_rate: float
+    seed: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images (n, 1, 28, 28) in bytes and classes (n,) from 0, on the device."""
+
+    X: Tensor
+    y: Tensor
+
+    def pixels(self, rows: Tensor | slice) -> Tensor:
+        """(b, 1, 28, 28) in [0, 1]."""
+        return (self.X[rows].float() / 255).contiguous(memory_format=torch.channels_last)
+
+
+# -------------------------------------------------------------------------------------- data
+
+
+@lru_cache
+def load(data: str, part: str, device: torch.device, rows: int | None) -> tuple[Images, Images]:
+    """What to train on, and what to search in."""
+    folder = Path(os.environ.get("VICINAL_DATA", ROOT.parent / "shared" / "data"))
+    with np.load(folder / f"{data}.npz", allow_pickle=False) as arrays:
+        X, y = arrays["X"], arrays["y"]
+        if data == "omniglot28":
+            searched, alphabet = arrays["is_evaluation"], arrays["alphabet"]
+            held = np.isin(alphabet, np.unique(alphabet[~searched])[::5])
+        else:
+            searched = arrays["is_test"]
+            held = np.arange(len(y)) >= np.count_nonzero(~searched) * 5 // 6
+    train = ~searched
+    if part == "tuning":
+        train, searched = train & ~held, train & held
+    return tuple(_images(X[chosen], y[chosen], device, rows) for chosen in (train, searched))
+
+
+def _images(X: np.ndarray, y: np.ndarray, device: torch.device, rows: int | None) -> Images:
+    codes = np.unique(y[:rows], return_inverse=True)[1]
+    images = torch.as_tensor(X[:rows].reshape(-1, 1, 28, 28), device=device)
+    return Images(images, torch.as_tensor(codes, device=device))
+
+
+# ---------------------------------------------------------------------------------- training
+
+
+def execute(run: Run, out: Path, rows: int | None) -> dict[str, Any]:
+    """Train and score; what went wrong is a result, too."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    machine = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    record = asdict(run) | {"machine": machine, "torch": torch.__version__}
+    start = time.perf_counter()
+    try:
+        record["curve"] = _train(run, device, out, rows)
+    except Exception as problem:
+        record["error"] = f"{type(problem).__name__}: {problem}"[:300]
+    return record | {"seconds": round(time.perf_counter() - start, 2)}
+
+
+def _train(run: Run, device: torch.device, out: Path, rows: int | None) -> list[dict[str, float]]:
+    torch.manual_seed(run.seed)
+    train, searched = load(run.data, run.part, device, rows)
+    network = convolutional_network().to(device, memory_format=torch.channels_last)
+    n_classes = int(train.y.max()) + 1
+    objective, own = make_objective(run.loss, run.scale, n_classes, device)
+    rate = run.learning_rate
+    groups = [{"params": list(network.parameters())}, {"params": own, "lr": PROXY_RATE * rate}]
+    optimizer = torch.optim.AdamW(groups[: 1 + bool(own)], lr=rate, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, run.steps)
+    marks = {max(1, round(share * run.steps)) for share in CHECKPOINTS}
+    curve = []
+    batches = _batches(train, run.seed)
+    for step in range(1, run.steps + 1):
+        batch = next(batches)
+        Z = _embed(network, train.pixels(batch))
+        loss = objective(Z, train.y[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        if step == run.steps or (run.part == "test" and step in marks):
+            Z = embed_all(network, searched)
+            curve.append({"step": step, "loss": loss.item(), **retrieval_scores(Z, searched.y)})
+    if run.part == "test" and run.seed == 0 and (run.data, run.loss) in PICTURED:
+        _keep_embeddings(run, out, Z, searched)
+    return curve
+
+
+def _batches(images: Images, seed: int) -> Any:
+    """Rows of batches of one size, groups of four of a class, the same for every loss."""
+    rng = np.random.RandomState(seed)
+    codes = images.y.cpu().numpy()
+    while True:
+        order = np.concatenate(class_batches(codes, BATCH, rng))
+        size = min(BATCH, len(order))
+        yield from torch.as_tensor(order, device=images.y.device).split(size)[: len(order) // size]
+
+
+def _embed(network: nn.Module, X: Tensor) -> Tensor:
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled=X.is_cuda):
+        return network(X).float()
+
+
+@torch.no_grad()
+def embed_all(network: nn.Module, images: Images) -> Tensor:
+    """(n, m) embeddings of length 1."""
+    network.eval()
+    starts = range(0, len(images.X), 4096)
+    Z = torch.cat([_embed(network, images.pixels(slice(s, s + 4096))) for s in starts])
+    network.train()
+    return nn.functional.normalize(Z, dim=1)
+
+
+def _keep_embeddings(run: Run, out: Path, Z: Tensor, images: Images) -> None:
+    """Some rows, for the picture: of few classes where there are many."""
+    y = images.y.cpu().numpy()
+    kept = np.flatnonzero(y < 20) if y.max() > 20 else np.arange(min(2000, len(y)))
+    np.savez_compressed(
+        out / f"embeddings-{run.data}.npz",
+        Z=Z.cpu().numpy()[kept].astype(np.float16),
+        X=images.X.cpu().numpy()[kept].reshape(len(kept), -1),
+        y=y[kept],
+    )
+
+
+# ------------------------------------------------------------------------------------- runs
+
+
+def read(folder: Path) -> list[dict[str, Any]]:
+    """The records of a folder's runs.jsonl."""
+    path = folder / "runs.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [json.loads(line) for line in lines]
+
+
+def as_run(record: dict[str, Any]) -> Run:
+    return Run(**{name: record[name] for name in Run.__dataclass_fields__})
+
+
+def best_trial(records: list[dict[str, Any]], data: str, loss: str, steps: int) -> Run | None:
+    """The trial of so many steps with the highest MAP@R; None where none succeeded."""
+    wanted = ("tuning", data, loss, steps)
+    trials = [
+        record
+        for record in records
+        if tuple(record[name] for name in ("part", "data", "loss", "steps")) == wanted
+        and "curve" in record
+    ]
+    if not trials:
+        return None
+    return as_run(max(trials, key=lambda record: record["curve"][-1]["map_at_r"]))
+
+
+def plan(records: list[dict[str, Any]], arguments: argparse.Namespace, part: str) -> list[Run]:
+    """The runs of a part that are missing, first seed first, so that a part of them is of use."""
+    runs = []
+    pairs, half = list(product(arguments.data, arguments.losses)), arguments.steps // 2
+    if part == "tuning":
+        for (data, loss), rate in product(pairs, LEARNING_RATES):
+            runs += [Run(part, data, loss, s, rate, 0, half) for s in CONTESTANTS[loss].scales]
+    else:
+        chosen = [trial for pair in pairs if (trial := best_trial(records, *pair, half))]
+        runs = [
+            replace(trial, part=part, seed=seed, steps=arguments.steps)
+            for seed, trial in product(SEEDS[: arguments.seeds], chosen)
+        ]
+    done = {as_run(record) for record in records}
+    return [run for run in runs if run not in done]
+
+
+def perform(runs: list[Run], pool: Executor, arguments: argparse.Namespace, end: float) -> None:
+    """A line is written whenever a run has finished."""
+    with (arguments.out / "runs.jsonl").open("a", encoding="utf-8") as file:
+        futures = {pool.submit(_in_time, run, arguments.out, arguments.rows, end) for run in runs}
+        for future in as_completed(futures):
+            if record := future.result():
+                print(json.dumps(record), file=file, flush=True)
+                reached = record.get("error") or f"{record['curve'][-1]['map_at_r']:.4f}"
+                print(*list(record.values())[:6], reached, record["seconds"], flush=True)
+
+
+def _in_time(run: Run, out: Path, rows: int | None, end: float) -> dict[str, Any] | None:
+    return execute(run, out, rows) if time.time() < end else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", choices=("run", "summarize"))
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where new lines go")
+    parser.add_argument("--steps", type=int, default=1500, help="of a test run; tuning has half")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS))
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
+    parser.add_argument("--limit", type=float, default=1e9, help="start no run after these seconds")
+    parser.add_argument("--rows", type=int, help="of every part at most, to try the script out")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
+    parser.add_argument("--losses", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
+    arguments = parser.parse_args()
+    if arguments.action == "summarize":
+        from deep_summary import summarize
+
+        summarize(read(arguments.out), arguments.out)
+        return
+    end = time.time() + arguments.limit
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    folders = {RESULTS.resolve(), arguments.out.resolve()}
+    context = get_context("spawn")
+    with ProcessPoolExecutor(arguments.workers, context, torch.set_num_threads, (1,)) as pool:
+        for part in ("tuning", "test"):
+            records = [record for folder in folders for record in read(folder)]
+            perform(plan(records, arguments, part), pool, arguments, end)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""What the runs of deep_evidence.py came to: a table, learning curves, pictures of embeddings."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from common import ROOT
+from deep_contestants import CONTESTANTS
+from sklearn.manifold import TSNE
+
+DOCS = ROOT / "docs" / "deep.md"
+IMAGES = ROOT / "docs" / "images"
+START, END = "<!-- results:deep -->", "<!-- /results:deep -->"
+TITLES = {
+    "omniglot28": "Omniglot, unseen characters",
+    "fashion_mnist": "Fashion-MNIST, test images",
+}
+SCORES = {"recall_at_1": "Recall@1", "map_at_r": "MAP@R"}
+
+Records = list[dict[str, Any]]
+
+
+def summarize(records: Records, folder: Path) -> None:
+    """Write table.md beside the runs, fill docs/deep.md, draw docs/images/deep-*.png."""
+    finished = [r for r in records if r["part"] == "test" and "curve" in r]
+    failed = [r for r in records if "error" in r]
+    if not finished:
+        raise SystemExit(f"{folder} holds no finished test run")
+    text = "\n\n".join(
+        table(data, [r for r in finished if r["data"] == data]) for data in _data(finished)
+    )
+    text += "\n\n" + provenance(finished, failed)
+    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    draw_curves(finished, IMAGES / "deep-curves.png")
+    pictures = ["![MAP@R during training](images/deep-curves.png)"]
+    for data in _data(finished):
+        source = folder / f"embeddings-{data}.npz"
+        if source.is_file():
+            draw_embedding(source, TITLES[data], IMAGES / f"deep-{data}.png")
+            pictures.append(f"![{TITLES[data]}, before and after](images/deep-{data}.png)")
+    fill(DOCS, "\n\n".join([text, *pictures]))
+
+
+def _data(records: Records) -> list[str]:
+    return [name for name in TITLES if any(r["data"] == name for r in records)]
+
+
+def table(data: str, records: Records) -> str:
+    """Mean ± standard deviation of the last scores over the seeds, the best MAP@R first."""
+    by_loss = defaultdict(list)
+    for record in records:
+        by_loss[record["loss"]].append(record)
+    rows = []
+    for loss, runs in by_loss.items():
+        last = [run["curve"][-1] for run in runs]
+        scores = [[100 * scored[name] for scored in last] for name in SCORES]
+        cells = [
+            f"{statistics.mean(s):.2f} ± {statistics.stdev(s) if len(s) > 1 else 0:.2f}"
+            for s in scores
+        ]
+        chosen = f"{CONTESTANTS[loss].parameter} {runs[0]['scale']:g}"
+        seconds = statistics.median(run["seconds"] for run in runs)
+        rate = f"{runs[0]['learning_rate']:g}"
+        line = " | ".join([loss, *cells, chosen, rate, f"{len(runs)}", f"{seconds:.0f}"])
+        rows.append((statistics.mean(scores[1]), f"| {line} |"))
+    head = (
+        f"**{TITLES[data]}**\n\n"
+        "| loss | Recall@1, % | MAP@R, % | chosen | learning rate | seeds | s a run |\n"
+        "|---|---|---|---|---|---|---|\n"
+    )
+    return head + "\n".join(line for _, line in sorted(rows, reverse=True))
+
+
+def provenance(finished: Records, failed: Records) -> str:
+    """From what, and where: no number without it."""
+    machines = sorted({f"{r['machine']}, PyTorch {r['torch']}" for r in finished})
+    steps = sorted({r["steps"] for r in finished})
+    text = (
+        f"`python benchmarks/deep_evidence.py run`; {', '.join(map(str, steps))} steps of 256 "
+        f"images; several runs share the GPU, so times compare only roughly; {'; '.join(machines)}."
+    )
+    if failed:
+        losses = sorted({r["loss"] for r in failed})
+        text += f" {len(failed)} runs failed ({', '.join(losses)})."
+    return text
+
+
+def fill(path: Path, text: str) -> None:
+    """Replace what stands between the markers."""
+    page = path.read_text(encoding="utf-8")
+    before, _, rest = page.partition(START)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{START}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+def draw_curves(records: Records, path: Path) -> None:
+    """MAP@R on the way, mean over the seeds, one panel a data set."""
+    names = _data(records)
+    figure, panels = plt.subplots(
+        1, len(names), figsize=(5.5 * len(names), 4.2), squeeze=False, layout="constrained"
+    )
+    for axes, data in zip(panels[0], names, strict=True):
+        for color, loss in enumerate(CONTESTANTS):
+            curves = [r["curve"] for r in records if (r["data"], r["loss"]) == (data, loss)]
+            if curves:
+                steps = [point["step"] for point in curves[0]]
+                scores = np.array([[100 * point["map_at_r"] for point in c] for c in curves])
+                own = loss in ("ANN+", "ANN-", "PNCA")
+                axes.plot(
+                    steps,
+                    scores.mean(axis=0),
+                    label=loss,
+                    color=f"C{color}",
+                    linestyle="-" if own else "--",
+                    marker="o",
+                    markersize=3,
+                )
+        axes.set(title=TITLES[data], xlabel="step", ylabel="MAP@R, %")
+    panels[0, -1].legend(fontsize=8)
+    _save(figure, path)
+
+
+def draw_embedding(source: Path, title: str, path: Path) -> None:
+    """The same images as pixels and as ANN⁺ embeds them, both by t-SNE."""
+    with np.load(source) as arrays:
+        X, Z, y = arrays["X"] / 255.0, arrays["Z"].astype(np.float64), arrays["y"]
+    figure, panels = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
+    for axes, points, name in zip(panels, (X, Z), ("pixels", "embedding by ANN⁺"), strict=True):
+        flat = TSNE(random_state=0, init="pca", perplexity=min(30, len(y) / 4)).fit_transform(
+            points
+        )
+        axes.scatter(*flat.T, c=y, cmap="tab20" if y.max() > 9 else "tab10", s=6)
+        axes.set(title=f"{title}: {name}", xticks=[], yticks=[])
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

@@ -1,0 +1,17 @@
+"""The objective as a loss for deep networks: the embedding takes the place of X Lᵀ.
+
+Needs PyTorch: ``pip install 'vicinal[deep]'``. ``import vicinal`` does not import this package.
+"""
+
+try:
+    import torch as _torch  # noqa: F401  (only to say clearly that it is missing)
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "vicinal.deep needs PyTorch: pip install 'vicinal[deep]'", name="torch"
+    ) from error
+
+from vicinal.deep.estimator import DeepANN
+from vicinal.deep.loss import ANNLoss
+from vicinal.deep.memory import cross_batch_memory
+
+__all__ = ["ANNLoss", "DeepANN", "cross_batch_memory"]

@@ -1,0 +1,94 @@
+"""Who is compared with whom in a batch: by the labels, or by what a miner has chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Comparisons(Protocol):
+    """The sets S_i and D_i of every anchor, as masks over the columns."""
+
+    def masks(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """(b, n) similar and (b, n) dissimilar columns of the anchors start … stop − 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class LabelComparisons:
+    """S_i: the columns of the anchor's class, D_i: all the others."""
+
+    labels: Tensor
+    """(b,) of the anchors."""
+    column_labels: Tensor
+    """(n,) of the columns."""
+    exclude_self: bool
+    """Columns are the anchors themselves: none is its own neighbor."""
+
+    def masks(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        similar = self.labels[start:stop, None] == self.column_labels[None, :]
+        dissimilar = ~similar
+        if self.exclude_self:
+            similar.diagonal(start).fill_(False)
+        return similar, dissimilar
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs (anchor, column), sorted by anchor, so that a block of anchors is a slice."""
+
+    anchors: Tensor
+    columns: Tensor
+    offsets: list[int]
+    """The pairs of anchor i are the slice ``offsets[i]:offsets[i + 1]``."""
+
+    @classmethod
+    def of(cls, anchors: Tensor, columns: Tensor, n_anchors: int) -> Pairs:
+        order = torch.argsort(anchors, stable=True)
+        anchors, columns = anchors[order].contiguous(), columns[order]
+        edges = torch.arange(n_anchors + 1, device=anchors.device, dtype=anchors.dtype)
+        return cls(anchors, columns, torch.searchsorted(anchors, edges).tolist())
+
+    def mask(self, start: int, stop: int, n_columns: int) -> Tensor:
+        """(b, n) True at the pairs; a pair that is named twice is there once."""
+        own = slice(self.offsets[start], self.offsets[stop])
+        mask = torch.zeros(stop - start, n_columns, dtype=torch.bool, device=self.columns.device)
+        mask[self.anchors[own] - start, self.columns[own]] = True
+        return mask
+
+
+@dataclass(frozen=True)
+class MinedComparisons:
+    """S_i and D_i: the positives and the negatives that a miner has paired with anchor i."""
+
+    similar: Pairs
+    dissimilar: Pairs
+    n_columns: int
+
+    @classmethod
+    def of(
+        cls, indices_tuple: Sequence[Tensor], n_anchors: int, n_columns: int
+    ) -> MinedComparisons:
+        """From pairs (a, p, a′, n) or triplets (a, p, n), as miners return them."""
+        if len(indices_tuple) == 3:
+            anchors, positives, negatives = indices_tuple
+            indices_tuple = anchors, positives, anchors, negatives
+        if len(indices_tuple) != 4:
+            raise ValueError(
+                f"indices_tuple has {len(indices_tuple)} parts: give triplets (anchors, positives, "
+                "negatives) or pairs (anchors, positives, anchors, negatives)"
+            )
+        a1, positives, a2, negatives = indices_tuple
+        return cls(
+            Pairs.of(a1, positives, n_anchors), Pairs.of(a2, negatives, n_anchors), n_columns
+        )
+
+    def masks(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        return (
+            self.similar.mask(start, stop, self.n_columns),
+            self.dissimilar.mask(start, stop, self.n_columns),
+        )

@@ -1,0 +1,292 @@
+"""A neural network trained on the neighbor objective, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.deep.batches import stratified_split
+from vicinal.deep.loss import ANNLoss
+from vicinal.deep.network import choose_device, embed, multilayer_perceptron, seeded
+from vicinal.deep.training import Budget, LabeledRows, Training, train
+from vicinal.learners.progress import show_log
+from vicinal.learners.start import scale_for_perplexity
+
+FloatArray: TypeAlias = NDArray[np.floating]
+
+DTYPES = (np.float64, np.float32)
+PERPLEXITY = 20.0
+"""Effective number of neighbors at the start, as in the linear learners."""
+
+
+class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
+    """Adaptive Nearest Neighbor with a neural network in the place of the linear map.
+
+    Features are standardized, embedded by a network that is trained on :class:`ANNLoss`, and
+    classified by the vote of the nearest embeddings of training samples.
+
+    Parameters
+    ----------
+    alpha, gamma, loss, plain, similar, normalize
+        The loss, see :class:`ANNLoss`.
+    temperature : float or "auto", default="auto"
+        Of the loss. "auto" gives the untrained embeddings a mean perplexity of 20: neither
+        saturated nor flat.
+    n_components : int, default=32
+        Components of the embedding; not used with ``module``.
+    hidden : tuple of int, default=(256,)
+        Widths of the hidden layers; not used with ``module``.
+    module : torch.nn.Module, default=None
+        A network of your own, from (batch, n_features) to (batch, components). It is copied.
+    n_neighbors : int, default=5
+        Who vote in :meth:`predict`.
+    max_epochs : int, default=100
+        Passes over the training rows.
+    patience : int, default=20
+        Stop after so many epochs without a better validation score.
+    batch_size : int, default=256
+        Samples a batch; all of them where there are fewer.
+    learning_rate, weight_decay : float, default=1e-3 and 1e-2
+        Of AdamW.
+    validation_fraction : float, default=0.15
+        Share of every class that is kept out of training, to choose the epoch by the accuracy of
+        the vote; ties are decided by the loss. 0 trains on all and chooses by the training loss.
+    device : str or torch.device, default="auto"
+        "auto" is the GPU where there is one, else the CPU.
+    verbose : int, default=0
+        1 logs every epoch, on the logger "vicinal".
+    random_state : int, RandomState or None, default=None
+        For the validation rows, the first weights and the batches.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained network, on the CPU; it takes standardized features.
+    scaler_ : StandardScaler
+    knn_ : ClassMeanKNN
+        The vote among the embeddings of all training samples.
+    temperature_ : float
+        T of the loss.
+    validation_accuracy_, validation_loss_ : ndarray of shape (n_iter_,)
+        After every epoch. Without validation rows the accuracy is 0 and the
+        loss that of the training rows.
+    best_epoch_, n_iter_ : int
+        The epoch that was kept, counted from 1, and how many there were.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from vicinal.deep import DeepANN
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DeepANN(n_components=2, random_state=0, device="cpu").fit(X, y)
+    >>> model.score(X, y) > 0.95, model.transform(X).shape
+    (True, (150, 2))
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        gamma: float = 1.0,
+        *,
+        loss: Any = "hinge",
+        plain: bool = False,
+        similar: Any = "all",
+        temperature: float | str = "auto",
+        normalize: bool = False,
+        n_components: int = 32,
+        hidden: tuple[int, ...] = (256,),
+        module: nn.Module | None = None,
+        n_neighbors: int = 5,
+        max_epochs: int = 100,
+        patience: int = 20,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-2,
+        validation_fraction: float = 0.15,
+        device: Any = "auto",
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.gamma = gamma
+        self.loss = loss
+        self.plain = plain
+        self.similar = similar
+        self.temperature = temperature
+        self.normalize = normalize
+        self.n_components = n_components
+        self.hidden = hidden
+        self.module = module
+        self.n_neighbors = n_neighbors
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the network and keep the embeddings of all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of any type that scikit-learn takes.
+        """
+        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        check_classification_targets(y)
+        self._check_parameters()
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("DeepANN needs samples of at least two classes; y has only one class")
+        self.scaler_ = StandardScaler().fit(X)
+        rng = check_random_state(self.random_state)
+        device = choose_device(self.device)
+        with seeded(rng.randint(2**31), device):
+            training = self._train(self.scaler_.transform(X), codes, device, rng)
+        self.best_epoch_, self.n_iter_ = training.best_epoch, len(training.history)
+        self.validation_accuracy_ = np.array([score.accuracy for score in training.history])
+        self.validation_loss_ = np.array([-score.negative_loss for score in training.history])
+        k = min(self.n_neighbors, len(X))
+        self.knn_ = ClassMeanKNN(k, rule="vote").fit(self._embed(X), codes)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Embed X: (n_samples, n_components), of the precision of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        return self._embed(validate_data(self, X, dtype=DTYPES, reset=False))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class that most of the nearest embeddings have, ties to the nearest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        winners = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[winners]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The share of every class in the vote, (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        Z = self.transform(X)
+        n_threads = torch.get_num_threads()
+        try:
+            return self.knn_.predict_proba(Z)
+        finally:  # Numba, starting its threads, sets OpenMP's number, which is also PyTorch's
+            torch.set_num_threads(n_threads)
+
+    def _train(
+        self, X: FloatArray, codes: NDArray[np.intp], device: torch.device, rng: Any
+    ) -> Training:
+        module = self.module
+        if module is None:
+            module = multilayer_perceptron(X.shape[1], self.hidden, self.n_components)
+        module = copy.deepcopy(module).to(device, torch.float32)
+        data = LabeledRows(
+            torch.as_tensor(X, dtype=torch.float32, device=device),
+            torch.as_tensor(codes, device=device),
+        )
+        rows, held = stratified_split(codes, self.validation_fraction, rng)
+        loss = self._make_loss(embed(module, data.X)).to(device)
+        training = train(
+            module,
+            loss,
+            data[rows],
+            data[held],
+            Budget(
+                self.max_epochs,
+                self.patience,
+                self.batch_size,
+                self.learning_rate,
+                self.weight_decay,
+            ),
+            n_neighbors=self.n_neighbors,
+            rng=rng,
+            verbose=self.verbose,
+        )
+        self.module_ = module.cpu()
+        self.temperature_ = loss.temperature
+        return training
+
+    def _make_loss(self, Z: torch.Tensor) -> ANNLoss:
+        """The loss, its temperature fitted to the embeddings Z of the untrained network."""
+        temperature = self.temperature
+        if temperature == "auto":
+            points = nn.functional.normalize(Z, dim=1) if self.normalize else Z
+            temperature = 1.0 / scale_for_perplexity(points.double().cpu().numpy(), PERPLEXITY)
+        return ANNLoss(
+            self.alpha,
+            self.gamma,
+            loss=self.loss,
+            plain=self.plain,
+            similar=self.similar,
+            temperature=float(temperature),
+            normalize=self.normalize,
+        )
+
+    def _embed(self, X: FloatArray) -> FloatArray:
+        """Embeddings in the precision of X, by a copy of the network on the device."""
+        device = choose_device(self.device)
+        points = torch.as_tensor(self.scaler_.transform(X), device=device)
+        Z = embed(copy.deepcopy(self.module_).to(device, points.dtype), points)
+        if self.normalize:
+            Z = nn.functional.normalize(Z, dim=1)
+        return np.asarray(Z.cpu().numpy())
+
+    def _check_parameters(self) -> None:
+        for name in ("n_components", "n_neighbors", "max_epochs", "patience", "batch_size"):
+            check_scalar(getattr(self, name), name, Integral, min_val=1)
+        check_scalar(
+            self.learning_rate, "learning_rate", Real, min_val=0, include_boundaries="neither"
+        )
+        check_scalar(self.weight_decay, "weight_decay", Real, min_val=0)
+        fraction = self.validation_fraction
+        check_scalar(fraction, "validation_fraction", Real, min_val=0, max_val=0.9)
+        if isinstance(self.temperature, str) and self.temperature != "auto":
+            raise ValueError(f"temperature={self.temperature!r} must be a number or 'auto'")
+        if self.module is not None and not isinstance(self.module, nn.Module):
+            raise ValueError(f"module must be a torch.nn.Module or None, got {self.module!r}")
+        if self.verbose:
+            show_log()
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.knn_.n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

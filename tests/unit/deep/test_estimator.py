@@ -1,0 +1,155 @@
+"""DeepANN as an estimator: conventions, reproducibility, early stopping, networks of one's own."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_moons
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+torch = pytest.importorskip("torch")
+
+import vicinal as vc  # noqa: E402
+from vicinal.deep import DeepANN  # noqa: E402
+from vicinal.deep.training import vote  # noqa: E402
+
+FAST = {"max_epochs": 15, "random_state": 0, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@parametrize_with_checks([DeepANN(max_epochs=40, device="cpu", random_state=0)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def test_it_learns_what_no_linear_map_can():
+    """On a line, two moons overlap under every linear map; a network parts them."""
+    X, y = make_moons(400, noise=0.1, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    deep = DeepANN(
+        loss="logistic", n_components=1, learning_rate=5e-3, device="cpu", random_state=0
+    )
+    linear = make_pipeline(vc.ANN(loss="logistic", n_components=1), KNeighborsClassifier())
+    best_linear = linear.fit(X_train, y_train).score(X_test, y_test)
+    assert deep.fit(X_train, y_train).score(X_test, y_test) > best_linear + 0.05
+
+
+def test_prediction_is_the_vote_among_the_embeddings(iris):
+    X, y = iris
+    names = np.array(["a", "b", "c"])[y]
+    model = DeepANN(**FAST, n_neighbors=7).fit(X, names)
+    knn = KNeighborsClassifier(7).fit(model.transform(X), names)
+    np.testing.assert_allclose(model.predict_proba(X), knn.predict_proba(model.transform(X)))
+    assert set(model.predict(X)) <= set(names)
+    assert make_pipeline(clone(model)).fit(X, names).score(X, names) > 0.9
+
+
+def test_same_seed_same_result_and_torch_is_left_alone(iris):
+    state = torch.random.get_rng_state()
+    first, second, other = (
+        DeepANN(**FAST | {"random_state": seed}).fit(*iris).transform(iris[0]) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(first - other).max() > 1e-3
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_the_best_epoch_is_kept(iris):
+    model = DeepANN(**FAST | {"max_epochs": 60, "patience": 3, "learning_rate": 0.02}).fit(*iris)
+    scores = list(zip(model.validation_accuracy_, -model.validation_loss_, strict=True))
+    assert len(scores) == model.n_iter_
+    assert model.best_epoch_ == scores.index(max(scores)) + 1
+    assert model.n_iter_ in (model.best_epoch_ + 3, 60)
+    # Training again for just so many epochs ends at the same network.
+    again = DeepANN(**FAST | {"max_epochs": model.best_epoch_, "learning_rate": 0.02}).fit(*iris)
+    np.testing.assert_array_equal(again.transform(iris[0]), model.transform(iris[0]))
+
+
+def test_without_validation_the_training_loss_decides(iris):
+    model = DeepANN(**FAST, validation_fraction=0.0, loss="logistic").fit(*iris)
+    assert model.best_epoch_ == np.argmin(model.validation_loss_) + 1
+    assert model.validation_loss_.min() < model.validation_loss_[0]
+
+
+def test_a_network_of_ones_own_is_copied(iris):
+    network = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 3)
+    )
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    model = DeepANN(module=network, **FAST).fit(*iris)
+    assert model.transform(iris[0]).shape == (150, 3)
+    assert model.score(*iris) > 0.9
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, before[name])
+    with pytest.raises(ValueError, match="module must return"):
+        DeepANN(module=torch.nn.Unflatten(1, (2, 2)), **FAST).fit(*iris)
+
+
+def test_pickling_and_precision(iris):
+    X, y = iris
+    model = DeepANN(**FAST).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    narrow = model.transform(X.astype(np.float32))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, model.transform(X), rtol=1e-3, atol=1e-4)
+    assert list(model.get_feature_names_out())[:2] == ["deepann0", "deepann1"]
+
+
+def test_normalized_embeddings_have_length_one(iris):
+    Z = DeepANN(**FAST, normalize=True).fit(*iris).transform(iris[0])
+    np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0)
+
+
+def test_temperature_is_fitted_or_given(iris):
+    X, y = iris
+    assert DeepANN(**FAST, temperature=0.5).fit(X, y).temperature_ == pytest.approx(0.5)
+    scaled = torch.nn.Linear(4, 4)
+    fitted = []
+    for scale in (1.0, 10.0):
+        with torch.no_grad():
+            scaled.weight.copy_(scale * torch.eye(4))
+            scaled.bias.zero_()
+        fitted.append(DeepANN(**FAST | {"max_epochs": 1}, module=scaled).fit(X, y).temperature_)
+    assert fitted[1] == pytest.approx(100 * fitted[0], rel=1e-2)
+
+
+def test_progress_is_logged(iris, caplog):
+    with caplog.at_level("INFO", logger="vicinal"):
+        DeepANN(**FAST | {"max_epochs": 2}, verbose=1).fit(*iris)
+    assert [record.message[:15] for record in caplog.records] == [
+        "DeepANN epoch 1",
+        "DeepANN epoch 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"temperature": "hot"}, "number or 'auto'"),
+        ({"module": "resnet"}, "torch.nn.Module"),
+        ({"gamma": -1.0}, "gamma"),
+    ],
+)
+def test_impossible_parameters_are_refused(iris, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DeepANN(**arguments).fit(*iris)
+
+
+def test_vote_of_validation_rows():
+    rng = np.random.RandomState(0)
+    Q, Z, y = rng.standard_normal((40, 3)), rng.standard_normal((90, 3)), rng.randint(0, 3, 90)
+    expected = KNeighborsClassifier(5).fit(Z, y).predict(Q)
+    found = vote(torch.as_tensor(Q), torch.as_tensor(Z), torch.as_tensor(y), 5)
+    np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,338 @@
+"""ANNLoss: the linear learner's objective on embeddings, in every precision and size."""
+
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
+
+import vicinal as vc  # noqa: E402
+from vicinal.deep import ANNLoss, soft_averages  # noqa: E402
+from vicinal.deep import loss as deep_loss  # noqa: E402
+from vicinal.kernels import make_kernel  # noqa: E402
+from vicinal.objective.losses import LOSSES, get_loss  # noqa: E402
+from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift  # noqa: E402
+from vicinal.objective.neighbor_sets import compare  # noqa: E402
+from vicinal.objective.parametrization import Factor  # noqa: E402
+
+ALPHAS = [2.0, 0.3, 1e-9, 0.0, -1.0, math.inf, -math.inf]
+
+
+def batch(n=24, m=3, classes=3, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    Z = torch.randn(n, m, generator=generator, dtype=torch.float64).to(dtype)
+    return Z.requires_grad_(), torch.arange(n) % classes
+
+
+def linear_objective(Z, y, alpha, gamma, loss, plain, similar):
+    """J and ∂J/∂L of the linear learner at L = I, rows sorted by class as it wants them."""
+    offsets = np.searchsorted(y, np.arange(y.max() + 2))
+    comparisons = compare(Z, offsets, similar=similar, dissimilar="all", groups=None)
+    n, d = Z.shape
+    objective = NeighborObjective(
+        X=Z,
+        comparisons=comparisons,
+        kernel=make_kernel(comparisons, "numpy"),
+        parametrization=Factor(),
+        loss=get_loss(loss),
+        alpha=alpha,
+        gamma=gamma,
+        shift=plain_shift(comparisons, alpha) if plain else np.zeros(n),
+        weights=np.ones(n),
+        pull=np.zeros((d, d)),
+    )
+    return objective.value_and_gradient(np.eye(d))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("plain", [False, True])
+def test_value_and_gradient_are_those_of_the_linear_learner(alpha, loss, plain):
+    if plain and alpha == 0:
+        pytest.skip("has no plain soft average")
+    for similar in ("all", 3):
+        X, y = batch()
+        order = torch.argsort(y, stable=True)
+        X, y = X.detach()[order], y[order]
+        value, gradient = linear_objective(X.numpy(), y.numpy(), alpha, 0.7, loss, plain, similar)
+        L = torch.eye(3, dtype=torch.float64, requires_grad=True)
+        function = ANNLoss(alpha, 0.7, loss=loss, plain=plain, similar=similar, reduction="sum")
+        J = function(X @ L.T, y)
+        J.backward()
+        assert J.item() == pytest.approx(value, rel=1e-10)
+        np.testing.assert_allclose(L.grad, gradient, rtol=1e-8, atol=1e-10)
+
+
+def test_gradient_is_twice_the_laplacian_times_the_embeddings():
+    Z, y = batch()
+    ANNLoss(0.5, loss="logistic", reduction="sum")(Z, y).backward()
+    order = np.argsort(y.numpy(), kind="stable")
+    points, labels = Z.detach().numpy()[order], y.numpy()[order]
+    comparisons = compare(
+        points, np.searchsorted(labels, range(4)), similar="all", dissimilar="all", groups=None
+    )
+
+    def respond(rows, s, t):
+        slope = get_loss("logistic").slope(s - t)
+        return slope, -slope
+
+    kernel = make_kernel(comparisons, "numpy")
+    Lap_Z = kernel.sweep(points, points, respond, alpha=0.5, symmetric=True)
+    np.testing.assert_allclose(Z.grad[order], 2 * Lap_Z, rtol=1e-9, atol=1e-11)
+
+
+def test_a_fitted_learner_and_the_loss_agree():
+    X, y = batch(60, 5)
+    X, y = X.detach().numpy(), y.numpy()
+    ann = vc.ANN(2.0, loss="logistic", regularization=0.0, max_iter=60).fit(X, y)
+    Z = torch.as_tensor(ann.transform(X))
+    J = ANNLoss(2.0, loss="logistic", reduction="sum")(Z, torch.as_tensor(y))
+    assert J.item() == pytest.approx(ann.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("loss", ["hinge", "sigmoid", lambda z: z + torch.sin(z) / 2])
+def test_gradcheck_of_embeddings_references_and_temperature(alpha, loss):
+    Z, y = batch(8, 2)
+    R, ref_labels = batch(10, 2, seed=1)
+    function = ANNLoss(
+        alpha, loss=loss, plain=abs(alpha) > 0.1, learn_temperature=True, reduction="none"
+    ).double()
+    assert torch.autograd.gradcheck(
+        lambda Z, _: function(Z, y), (Z, function.log_temperature), atol=1e-6
+    )
+    assert torch.autograd.gradcheck(
+        lambda Z, R: function(Z, y, ref_emb=R, ref_labels=ref_labels), (Z, R), atol=1e-6
+    )
+
+
+def test_torch_losses_are_the_losses_of_the_objective():
+    assert set(deep_loss.LOSSES) == set(LOSSES)
+    z = torch.tensor([-80.0, -3.0, -1.0, -0.2, 0.0, 1.0, 40.0, 200.0], dtype=torch.float64)
+    for name, expected in LOSSES.items():
+        z = z.detach().requires_grad_()
+        value = deep_loss.LOSSES[name](z)
+        value.sum().backward()
+        np.testing.assert_allclose(value.detach(), expected.value(z.detach().numpy()), rtol=1e-12)
+        np.testing.assert_allclose(z.grad, expected.slope(z.detach().numpy()), rtol=1e-12)
+
+
+def test_references_that_are_the_batch_itself_change_nothing():
+    Z, y = batch()
+    function = ANNLoss(loss="logistic")
+    assert function(Z, y).item() == function(Z, y, ref_emb=Z, ref_labels=y).item()
+    # A copy is a memory bank: every anchor finds itself there, at distance 0.
+    assert function(Z, y, ref_emb=Z.detach().clone(), ref_labels=y) < function(Z, y)
+
+
+def test_a_memory_bank_gets_no_gradient_and_costs_none():
+    Z, y = batch()
+    R, ref_labels = batch(40, seed=1)
+    bank = R.detach()
+    ANNLoss()(Z, y, ref_emb=bank, ref_labels=ref_labels).backward()
+    frozen = Z.grad.clone()
+    Z.grad = None
+    ANNLoss()(Z, y, ref_emb=R, ref_labels=ref_labels).backward()
+    assert bank.grad is None
+    torch.testing.assert_close(Z.grad, frozen)
+    assert R.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_anchors_without_a_positive_or_a_negative_are_left_out_and_counted(reduction):
+    Z, _ = batch(7)
+    y = torch.tensor([0, 0, 1, 1, 2, 1, 3])  # 2 and 3 are alone
+    function = ANNLoss(loss="logistic", reduction=reduction)
+    losses = ANNLoss(loss="logistic", reduction="none")(Z, y)
+    kept = torch.tensor([True, True, True, True, False, True, False])
+    assert (losses[~kept] == 0).all()
+    assert (losses[kept] > 0).all()
+    expected = {"mean": losses[kept].mean(), "sum": losses.sum(), "none": losses}[reduction]
+    torch.testing.assert_close(function(Z, y), expected)
+    assert function.n_excluded == 2
+
+
+@pytest.mark.parametrize("labels", [torch.zeros(6, dtype=torch.long), torch.arange(6)])
+def test_a_batch_without_any_anchor_costs_nothing_and_can_be_backpropagated(labels):
+    Z, _ = batch(6)
+    function = ANNLoss(-1.0, plain=True)
+    loss = function(Z, labels)
+    loss.backward()
+    assert loss.item() == 0
+    assert function.n_excluded == 6
+    assert (Z.grad == 0).all()
+
+
+@pytest.mark.parametrize("similar", ["all", 2])
+def test_blocks_of_anchors_change_nothing(monkeypatch, similar):
+    Z, y = batch(50)
+    R, ref_labels = batch(31, seed=1)
+    function = ANNLoss(0.5, loss="squared_hinge", similar=similar)
+
+    def value_and_gradients():
+        Z.grad = R.grad = None
+        loss = function(Z, y) + function(Z, y, ref_emb=R, ref_labels=ref_labels)
+        loss.backward()
+        return loss.detach(), Z.grad, R.grad
+
+    whole = value_and_gradients()
+    monkeypatch.setattr(soft_averages, "BLOCK_ELEMENTS", 7 * 50)
+    torch.testing.assert_close(value_and_gradients(), whole)
+
+
+class Largest(TorchDispatchMode):
+    """Watches the size of every tensor that is made."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
+        self.elements = max([self.elements, *(x.numel() for x in made)])
+        return result
+
+
+@pytest.mark.parametrize("mined", [False, True])
+def test_nothing_of_the_size_of_batch_times_memory_bank_is_ever_made(monkeypatch, mined):
+    Z, y = batch(200)
+    bank, bank_labels = batch(500, seed=1)
+    triplets = torch.arange(30).repeat(3), torch.arange(90) % 500, torch.arange(90) % 450
+    monkeypatch.setattr(soft_averages, "BLOCK_ELEMENTS", 5 * 500)
+    with Largest() as largest:
+        loss = ANNLoss(similar=4)
+        loss(Z, y, triplets if mined else None, bank, bank_labels).backward()
+    assert largest.elements == 5 * 500
+
+
+def test_k_nearest_similar_of_the_batch():
+    Z, y = batch(30)
+    losses = ANNLoss(0.0, loss="linear", similar=2, reduction="none")(Z, y).detach().numpy()
+    points = Z.detach().numpy()
+    D = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    for i, label in enumerate(y):
+        same = np.array([D[i, j] for j in range(30) if y[j] == label and j != i])
+        others = D[i, (y != label).numpy()]
+        expected = np.sort(same)[:2].mean() - vc.soft_average(others, 1.0)
+        assert losses[i] == pytest.approx(expected)
+
+
+def test_temperature_divides_squared_distances_and_can_be_set_and_learned():
+    Z, y = batch()
+    expected = ANNLoss(loss="logistic")(Z / math.sqrt(0.2), y)
+    function = ANNLoss(loss="logistic", temperature=0.2)
+    torch.testing.assert_close(function(Z, y), expected)
+    assert list(function.parameters()) == []
+    function.temperature = 1.0
+    torch.testing.assert_close(function(Z, y), ANNLoss(loss="logistic")(Z, y))
+    assert function.temperature == 1.0
+
+    learned = ANNLoss(loss="logistic", temperature=5.0, learn_temperature=True)
+    before = learned(Z.detach(), y)
+    optimizer = torch.optim.SGD(learned.parameters(), lr=0.1)
+    before.backward()
+    optimizer.step()
+    assert learned(Z.detach(), y) < before
+    assert learned.temperature != pytest.approx(5.0)
+    assert ANNLoss(normalize=True).temperature == pytest.approx(0.1)
+
+
+def test_normalized_embeddings():
+    Z, y = batch()
+    unit = Z / Z.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(
+        ANNLoss(normalize=True)(17.0 * Z, y), ANNLoss(temperature=0.1)(unit, y)
+    )
+
+
+def test_a_common_offset_changes_nothing_in_float32():
+    """Centered first: without, distances of points at 1e3 would be rounded to 0.1."""
+    Z, y = batch(dtype=torch.float32)
+    function = ANNLoss(loss="logistic")
+    torch.testing.assert_close(
+        function(Z.detach() + 1024.0, y), function(Z.detach(), y), rtol=1e-3, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(dtype):
+    Z, y = batch(dtype=dtype)
+    wide = Z.detach().float().requires_grad_()
+    function = ANNLoss(loss="logistic")
+    loss, expected = function(Z, y), function(wide, y)
+    loss.backward()
+    expected.backward()
+    assert loss.dtype == torch.float32
+    assert loss.item() == expected.item()
+    assert Z.grad.dtype == dtype
+    torch.testing.assert_close(Z.grad.float(), wide.grad.to(dtype).float())
+
+
+def test_autocast_leaves_distances_alone_forward_and_backward():
+    Z, y = batch(dtype=torch.float32)
+    function = ANNLoss(loss="logistic", normalize=True)
+    expected = function(Z, y)
+    expected.backward()
+    gradient, Z.grad = Z.grad, None
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = function(Z, y)
+        loss.backward()
+    assert loss.item() == expected.item()
+    torch.testing.assert_close(Z.grad, gradient, rtol=0, atol=0)
+
+
+def test_far_points_keep_finite_values_and_gradients():
+    Z, y = batch(dtype=torch.float32)
+    far = (1e4 * Z.detach()).requires_grad_()
+    for alpha in ALPHAS:
+        for loss in LOSSES:
+            value = ANNLoss(alpha, loss=loss)(far, y)
+            far.grad = None
+            value.backward()
+            assert torch.isfinite(value)
+            assert torch.isfinite(far.grad).all()
+
+
+def test_the_state_holds_the_temperature():
+    saved = ANNLoss(temperature=0.3).state_dict()
+    other = ANNLoss()
+    other.load_state_dict(saved)
+    assert other.temperature == pytest.approx(0.3)
+    assert "temperature=0.3" in repr(other)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"alpha": math.nan}, "real number"),
+        ({"gamma": 0.0}, "positive"),
+        ({"loss": "hing"}, "unknown"),
+        ({"alpha": 0.0, "plain": True}, "alpha=0"),
+        ({"temperature": 0.0}, "positive"),
+        ({"temperature": math.inf}, "finite"),
+        ({"similar": 0}, "similar"),
+        ({"similar": "most"}, "similar"),
+        ({"similar": [[1]]}, "'all' or a number"),
+        ({"reduction": "median"}, "reduction"),
+    ],
+)
+def test_impossible_configurations_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ANNLoss(**arguments)
+
+
+def test_impossible_input_is_refused():
+    Z, y = batch()
+    for arguments, message in (
+        ((Z[:, 0], y), "batch, components"),
+        ((Z, y[:3]), r"labels must have shape \(24,\)"),
+        ((Z,), "labels are needed"),
+        ((Z, y, None, Z + 1), "labels are needed"),
+        ((Z, y, None, Z + 1, y[:2]), "ref_labels must have shape"),
+        ((Z, y, (y, y)), "2 parts"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ANNLoss()(*arguments)

@@ -1,0 +1,171 @@
+"""Miners, memory bank, trainer and tester of pytorch-metric-learning take ANNLoss as their own."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("pytorch_metric_learning")
+
+from pytorch_metric_learning import losses, miners, trainers  # noqa: E402
+from pytorch_metric_learning.reducers import DoNothingReducer  # noqa: E402
+
+from vicinal.deep import ANNLoss, cross_batch_memory  # noqa: E402
+
+NEGATIVE_LOG_P = {"loss": "logistic", "plain": True, "normalize": True}
+"""The configuration that is NCALoss."""
+
+
+def batch(n=24, m=4, classes=4, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    Z = torch.randn(n, m, generator=generator, dtype=dtype)
+    return Z.requires_grad_(), torch.arange(n) % classes
+
+
+def naive(Z, similar, dissimilar, alpha=1.0):
+    """Mean hinge over the anchors that have both sets, by loops; sets are {anchor: {columns}}."""
+    values = []
+    for i in similar.keys() & dissimilar.keys():
+        s = torch.stack([(Z[i] - Z[j]).square().sum() for j in similar[i]])
+        t = torch.stack([(Z[i] - Z[j]).square().sum() for j in dissimilar[i]])
+        soft = [
+            -(torch.logsumexp(-g * a, 0) - np.log(len(a))) / g for a, g in ((s, alpha), (t, 1.0))
+        ]
+        values.append(torch.relu(1 + soft[0] - soft[1]))
+    return torch.stack(values).mean()
+
+
+def sets(anchors, columns):
+    result = {}
+    for a, j in zip(anchors.tolist(), columns.tolist(), strict=True):
+        result.setdefault(a, set()).add(j)
+    return result
+
+
+def gradient(loss, Z, y):
+    (value,) = torch.autograd.grad(loss(Z, y), Z)
+    return value
+
+
+@pytest.mark.parametrize(
+    "miner",
+    [
+        miners.TripletMarginMiner(margin=0.2, type_of_triplets="all"),
+        miners.TripletMarginMiner(margin=0.2, type_of_triplets="semihard"),
+        miners.MultiSimilarityMiner(),
+        miners.BatchHardMiner(),
+    ],
+)
+def test_mined_pairs_and_triplets_are_the_neighbor_sets(miner):
+    Z, y = batch()
+    mined = miner(Z, y)
+    pairs = mined if len(mined) == 4 else (mined[0], mined[1], mined[0], mined[2])
+    similar, dissimilar = sets(*pairs[:2]), sets(*pairs[2:])
+    loss = ANNLoss()
+    value = loss(Z, y, mined)
+    assert value.item() == pytest.approx(naive(Z, similar, dissimilar).item())
+    assert loss.n_excluded == len(Z) - len(similar.keys() & dissimilar.keys())
+    assert torch.autograd.gradcheck(lambda Z: loss(Z, indices_tuple=mined), (Z,))
+
+
+def test_a_miner_that_finds_nothing_costs_nothing():
+    Z, y = batch()
+    nothing = (torch.empty(0, dtype=torch.long),) * 3
+    value = ANNLoss()(Z, y, nothing)
+    value.backward()
+    assert value.item() == 0
+    assert (Z.grad == 0).all()
+
+
+def test_memory_bank_compares_with_earlier_batches_and_no_anchor_with_itself():
+    memory = cross_batch_memory(ANNLoss(loss="logistic"), embedding_size=4, memory_size=60)
+    first, y = batch(seed=1)
+    memory(first, y)
+    Z, y = batch(seed=2)
+    value = memory(Z, y)
+    every, labels = torch.cat([first, Z]).detach(), torch.cat([y, y])
+    # The same anchors against everything, self-comparisons excluded by being the batch itself.
+    expected = ANNLoss(loss="logistic", reduction="none")(every, labels)[len(first) :].mean()
+    torch.testing.assert_close(value, expected)
+    value.backward()
+    assert Z.grad.abs().max() > 0
+    for seed in range(3, 7):  # around the end of the queue
+        assert torch.isfinite(memory(*batch(seed=seed)))
+
+
+def test_memory_bank_with_a_miner():
+    memory = cross_batch_memory(ANNLoss(), 4, 100, miner=miners.MultiSimilarityMiner())
+    for seed in range(3):
+        Z, y = batch(seed=seed)
+        memory(Z, y).backward()
+        assert torch.isfinite(Z.grad).all()
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # by the trainer
+def test_trainer_trains_on_it():
+    torch.manual_seed(0)
+    X, y = batch(200, 6, classes=2, dtype=torch.float32)
+    X = (X + 0.5 * y[:, None]).detach()
+    data = torch.utils.data.TensorDataset(X, y)
+    trunk = torch.nn.Linear(6, 2)
+    loss = ANNLoss(loss="logistic", learn_temperature=True)
+    before = loss(trunk(X), y).item()
+    optimizer = torch.optim.Adam([*trunk.parameters(), *loss.parameters()], lr=0.02)
+    trainers.MetricLossOnly(
+        {"trunk": trunk},
+        {"trunk_optimizer": optimizer},
+        50,
+        {"metric_loss": loss},
+        data,
+        mining_funcs={"tuple_miner": miners.MultiSimilarityMiner()},
+        dataloader_num_workers=0,
+        data_device=torch.device("cpu"),
+    ).train(num_epochs=5)
+    assert loss(trunk(X), y).item() < before
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_nca_loss_is_a_configuration(scale):
+    Z, y = batch()
+    nca = losses.NCALoss(softmax_scale=scale)
+    loss = ANNLoss(temperature=1 / scale, **NEGATIVE_LOG_P)
+    assert loss(Z, y).item() == pytest.approx(nca(Z, y).item())
+    torch.testing.assert_close(gradient(loss, Z, y), gradient(nca, Z, y))
+
+
+def test_worst_violators_keep_the_gradient_that_nca_loss_loses():
+    """Two samples opposite to their class, amid others: p underflows in float32.
+
+    NCALoss leaves them out, and with them all that they could teach. ANNLoss in float32 has the
+    gradient that NCALoss has in float64, where nothing underflows.
+    """
+    angles = torch.tensor([0.0, 3.1, 0.02, 0.05, 3.0, 3.05], dtype=torch.float64)
+    Z = torch.stack([torch.cos(angles), torch.sin(angles)], dim=1)
+    y = torch.tensor([0, 0, 1, 1, 2, 2])
+    nca = losses.NCALoss(softmax_scale=100.0, reducer=DoNothingReducer())
+
+    def anchor_gradients(function, dtype):
+        """(2, 6, 2) ∂(loss of anchor)/∂embeddings of the two violators."""
+        points = Z.to(dtype).requires_grad_()
+        values = function(points)
+        gradients = [
+            torch.autograd.grad(v, points, retain_graph=True)[0]
+            if v.requires_grad
+            else torch.zeros_like(points)
+            for v in values
+        ]
+        return torch.stack(gradients)
+
+    def nca_values(points):
+        found = nca(points, y)["loss"]
+        values = torch.zeros(6, dtype=points.dtype).index_put((found["indices"],), found["losses"])
+        return values[:2]
+
+    ours = ANNLoss(temperature=0.01, reduction="none", **NEGATIVE_LOG_P)
+    exact = anchor_gradients(nca_values, torch.float64)
+    assert (anchor_gradients(nca_values, torch.float32) == 0).all()
+    kept = anchor_gradients(lambda points: ours(points, y)[:2], torch.float32)
+    assert kept.abs().amax(dim=(1, 2)).min() > 1
+    torch.testing.assert_close(kept.double(), exact, rtol=1e-3, atol=1e-3)
+    hinge = ANNLoss(temperature=0.01, normalize=True, reduction="none")
+    violators = anchor_gradients(lambda points: hinge(points, y)[:2], torch.float32)
+    assert violators.abs().amax(dim=(1, 2)).min() > 1
