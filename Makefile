@@ -11,7 +11,7 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test lint types imports unit examples format bench clean
+.PHONY: help install demo test lint types imports unit examples docs format bench clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /|/' \
@@ -29,7 +29,7 @@ install: $(STAMP)  ## make the virtual environment
 demo: $(STAMP)  ## run examples/demo.py
 	$(BIN)/python examples/demo.py
 
-test: lint types imports unit examples  ## all checks: what must pass before a change is merged
+test: lint types imports unit examples docs  ## all checks: what must pass before a change is merged
 
 lint: $(STAMP)  ## ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -47,6 +47,9 @@ unit: $(STAMP)  ## pytest with coverage: tests and the examples in docstrings
 examples: $(STAMP)  ## run every script in examples/
 	@set -e; for script in $(wildcard examples/*.py); do \
 		echo "$(BIN)/python $$script"; $(BIN)/python -W error "$$script" > /dev/null; done
+
+docs: $(STAMP)  ## build the pages into build/site; warnings are errors
+	$(BIN)/mkdocs build --quiet --strict
 
 format: $(STAMP)  ## repair formatting and what ruff can repair by itself
 	$(BIN)/ruff check --fix-only .

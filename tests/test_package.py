@@ -15,7 +15,10 @@ import pytest
 import vicinal
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = {"torch", "triton", "typer", "rich", "dask", "distributed", "matplotlib"}
+EXTRAS = {
+    "torch", "triton", "typer", "rich", "dask", "distributed", "matplotlib",
+    "pandas", "pyarrow", "onnx", "faiss", "pytorch_metric_learning",
+}  # fmt: skip
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

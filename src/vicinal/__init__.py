@@ -1,6 +1,9 @@
 """vicinal learns the distance that a nearest-neighbor model needs."""
 
+from vicinal import plot
+from vicinal.classifiers.automatic import ANNClassifier
 from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.classifiers.search import ANNSearchCV
 from vicinal.learners.ann import ANN
 from vicinal.learners.boostmetric import BoostMetric
 from vicinal.learners.gmml import GMML
@@ -12,9 +15,10 @@ from vicinal.learners.nca import NCA
 from vicinal.learners.pnca import PNCA
 from vicinal.learners.rvml import RVML
 from vicinal.learners.scml import SCML
+from vicinal.model_file import load, save
 from vicinal.objective.soft_average import gamma_for_k, k_for_gamma, soft_average
-
-__version__ = "0.1.0"
+from vicinal.reporting import report
+from vicinal.version import __version__
 
 __all__ = [
     "ANN",
@@ -27,9 +31,16 @@ __all__ = [
     "PNCA",
     "RVML",
     "SCML",
+    "ANNClassifier",
+    "ANNSearchCV",
     "BoostMetric",
     "ClassMeanKNN",
+    "__version__",
     "gamma_for_k",
     "k_for_gamma",
+    "load",
+    "plot",
+    "report",
+    "save",
     "soft_average",
 ]

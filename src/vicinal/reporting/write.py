@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from vicinal.export.files import written_whole
 from vicinal.reporting.examine import examine
 from vicinal.reporting.page import page
 from vicinal.reporting.provenance import Lines
+from vicinal.whole_file import whole_file
 
 
 def report(
@@ -93,6 +93,6 @@ def report(
         provenance=provenance,
     )
     target = Path(path)
-    with written_whole(target) as unfinished:
+    with whole_file(target) as unfinished:
         unfinished.write_text(page(findings), encoding="utf-8", newline="\n")
     return target

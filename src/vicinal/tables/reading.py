@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vicinal.tables.errors import TableError
+from vicinal.whole_file import whole_file
 
 TEXT = {".csv", ".tsv", ".txt"}
 ARROW = {".arrow", ".feather", ".ipc"}
@@ -72,21 +71,6 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
             raise TableError(
                 f"{path.name}: this ending is unknown; use .csv, .tsv, .parquet or .feather"
             )
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; it becomes ``path`` at the end, or is removed on any error.
-
-    The new file is in the same folder, so that renaming it is one step: at no moment is there a
-    half-written ``path``, and an older one survives a failure.
-    """
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _read_text(path: Path) -> pd.DataFrame:

@@ -1,0 +1,160 @@
+"""Entries of the classifiers."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+
+from vicinal.classifiers.votes import VoteName
+from vicinal.model_file.entry import Entry
+from vicinal.model_file.learners import FEATURES
+from vicinal.model_file.schema import (
+    Anything,
+    Array,
+    Columns,
+    Evidence,
+    Field,
+    Fitted,
+    Flag,
+    Indices,
+    Integer,
+    Labels,
+    ListOf,
+    Number,
+    Text,
+)
+
+MOST_VOTERS = 64  # the classifier may ask for more neighbors than a tiny training set has
+
+REFITTED = ("scaler_", "best_estimator_", "classifier_", "components_")  # of ANNSearchCV
+
+SAMPLES = (
+    *FEATURES,
+    Field("n_samples_fit_", Integer(low=1, size="n")),
+    Field("classes_", Labels()),
+)
+
+
+def _check_class_mean(model: Any) -> None:
+    offsets, n = model.offsets_, model.n_samples_fit_
+    if offsets[0] != 0 or offsets[-1] != n or not (np.diff(offsets) > 0).all():
+        raise ValueError("offsets_ must rise from 0 to the number of samples")
+    if not (np.bincount(model.rows_, minlength=n) == 1).all():
+        raise ValueError("rows_ must name every sample once")
+    if model.rule == "vote" and model.n_neighbors > n:
+        raise ValueError(f"n_neighbors must not exceed the {n} samples")
+
+
+CLASS_MEAN = Entry(
+    "vicinal.classifiers.class_mean:ClassMeanKNN",
+    state=(
+        *SAMPLES,
+        Field("references_", Array(("n", "d"))),
+        Field("rows_", Array(("n",), "i", below="n")),
+        Field("offsets_", Array(("c+1",), "i", low=0)),
+        Field("scale_", Number(low=1e-300)),
+    ),
+    parameters=(
+        Field("n_neighbors", Integer(low=1)),
+        Field("rule", Text(("class_mean", "vote"))),
+    ),
+    check=_check_class_mean,
+)
+
+CHOICE = Entry(
+    "vicinal.classifiers.committee:Choice",
+    parameters=(
+        Field("configuration", Text()),
+        Field("iterate", Integer()),
+        Field("vote", Text(get_args(VoteName))),
+        Field("n_neighbors", Integer(low=1)),
+        Field("weight", Number(low=0.0, high=1.0)),
+        Field("metrics", Indices()),
+    ),
+)
+
+
+def _check_automatic(model: Any) -> None:
+    q, n = len(model.metrics_), model.n_samples_fit_
+    for member in model.chosen_:
+        if max(member.metrics) >= q:
+            raise ValueError(f"chosen_ refers to metrics beyond the {q} there are")
+        # Epanechnikov's votes look at the neighbor after the last.
+        most = n - 1 if member.vote == "epanechnikov" else max(n, MOST_VOTERS)
+        if member.n_neighbors > most:
+            raise ValueError(f"chosen_ asks for {member.n_neighbors} neighbors of {n} samples")
+
+
+AUTOMATIC = Entry(
+    "vicinal.classifiers.automatic:ANNClassifier",
+    state=(
+        *SAMPLES,
+        Field("X_fit_", Array(("n", "d"))),
+        Field("y_fit_", Array(("n",), "i", below="c")),
+        Field("row_weights_", Array(("n",), low=0.0)),
+        Field("prior_", Array(("c",), low=0.0)),
+        Field("metrics_", Array(("q", "m", "d"))),
+        Field("chosen_", ListOf("Choice")),
+        Field("cv_results_", Columns()),
+        Field("histories_", Columns(equal=False)),
+        Field("oof_rows_", Array(("t",), "i", below="n")),
+        Field("oof_proba_", Array(("t", "c"))),
+        Field("best_score_", Number()),
+        Field("fit_time_", Number()),
+        Field("timed_out_", Flag()),
+    ),
+    parameters=(Field("mode", Text(("committee", "single"))),),
+    check=_check_automatic,
+)
+
+
+def _check_search(model: Any) -> None:
+    refitted = [name in vars(model) for name in REFITTED]
+    if any(refitted) != model.refit or not (all(refitted) or not any(refitted)):
+        raise ValueError(f"refit=True leads to all of {', '.join(REFITTED)}, else to none")
+    if not model.refit:
+        return
+    learner, knn, scaler = model.best_estimator_, model.classifier_, model.scaler_
+    inputs = {model.n_features_in_, learner.n_features_in_, model.components_.shape[1]}
+    inputs |= set() if scaler is None else {scaler.n_features_in_}
+    outputs = {len(learner.components_), knn.n_features_in_, len(model.components_)}
+    if len(inputs) > 1 or len(outputs) > 1:
+        raise ValueError(
+            "scaler_, best_estimator_, classifier_ and components_ do not fit together"
+        )
+    if knn.classes_.tolist() != model.classes_.tolist():
+        raise ValueError("classes_ must be those of classifier_")
+
+
+SEARCH = Entry(
+    "vicinal.classifiers.search:ANNSearchCV",
+    state=(
+        *FEATURES,
+        Field("classes_", Labels()),
+        Field("n_splits_", Integer()),
+        Field("cv_results_", Columns()),
+        Field("best_index_", Integer()),
+        Field("best_params_", Anything()),
+        Field("best_score_", Number()),
+        Field("alphas_", Evidence()),
+        Field("gammas_", Evidence()),
+        Field("n_neighbors_", Evidence()),
+        Field("error_alpha_k_", Evidence(axes=2)),
+        Field("error_gamma_k_", Evidence(axes=2)),
+        Field("error_alpha_gamma_", Evidence(axes=2)),
+        Field("scaler_", Fitted(("StandardScaler",)), optional=True, nullable=True),
+        Field("best_estimator_", Fitted(("ANN", "PNCA", "NCA")), optional=True),
+        Field("classifier_", Fitted(("ClassMeanKNN",)), optional=True),
+        Field("components_", Array(("m", "d")), optional=True),
+    ),
+    parameters=(Field("refit", Flag()),),
+    check=_check_search,
+)
+
+CLASSIFIERS = {
+    "ClassMeanKNN": CLASS_MEAN,
+    "ANNClassifier": AUTOMATIC,
+    "Choice": CHOICE,
+    "ANNSearchCV": SEARCH,
+}

@@ -1,0 +1,165 @@
+"""Entries of what users of scikit-learn put around a learner: scaling, PCA, pipelines, K-NN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from vicinal.model_file.entry import Entry, Values, attributes
+from vicinal.model_file.learners import FEATURES
+from vicinal.model_file.schema import (
+    MIN_DIVISOR,
+    Anything,
+    Array,
+    Evidence,
+    Field,
+    Flag,
+    Integer,
+    Labels,
+    ListOf,
+    Nothing,
+    Number,
+    Sizes,
+    Text,
+)
+
+
+def _check_scaler(model: Any) -> None:
+    if model.with_mean and model.mean_ is None:
+        raise ValueError("with_mean=True needs mean_")
+    if model.with_std and model.scale_ is None:
+        raise ValueError("with_std=True needs scale_")
+
+
+SCALER = Entry(
+    "sklearn.preprocessing:StandardScaler",
+    state=(
+        *FEATURES,
+        Field("mean_", Array(("d",)), nullable=True),
+        Field("scale_", Array(("d",), low=MIN_DIVISOR), nullable=True),
+        Field("var_", Array(("d",)), nullable=True),
+        Field("n_samples_seen_", Anything()),
+    ),
+    parameters=tuple(Field(name, Flag()) for name in ("with_mean", "with_std", "copy")),
+    only=True,
+    check=_check_scaler,
+)
+
+PCA = Entry(
+    "sklearn.decomposition:PCA",
+    state=(
+        *FEATURES,
+        Field("components_", Array(("m", "d"))),
+        Field("mean_", Array(("d",))),
+        Field("explained_variance_", Array(("m",), low=0.0)),
+        Field("explained_variance_ratio_", Evidence()),
+        Field("singular_values_", Evidence()),
+        Field("noise_variance_", Number(unlimited=True)),
+        Field("n_components_", Integer(size="m")),
+        Field("n_samples_", Integer()),
+    ),
+    parameters=(
+        Field("n_components", Anything()),
+        Field("whiten", Flag()),
+        Field("copy", Flag()),
+        Field("svd_solver", Text()),
+        Field("random_state", Anything()),
+    ),
+    only=True,
+)
+
+
+def _take_apart_neighbors(model: Any, names: tuple[str, ...]) -> Values:
+    """The training data; all else follows from them."""
+    if not hasattr(model, "classes_"):
+        return {}
+    if issparse(model._fit_X) or model.outputs_2d_:
+        raise TypeError("a KNeighborsClassifier of sparse data or several outputs is not supported")
+    return {
+        **attributes(model, names),
+        "X": np.asarray(model._fit_X),
+        "codes": model._y.astype(np.intp, copy=False),
+    }
+
+
+def _fit_neighbors(cls: type, parameters: Values, state: Values) -> Any:
+    """Fit it again: scikit-learn's search trees are its own affair, and depend on its version."""
+    X, codes, classes = state["X"], state["codes"], state["classes_"]
+    if len(np.unique(codes)) != len(classes) or (np.sort(classes) != classes).any():
+        raise ValueError("classes_ must be sorted and all have samples")
+    if parameters["n_neighbors"] > len(X):
+        raise ValueError(f"n_neighbors must not exceed the {len(X)} samples")
+    model = cls(**parameters).fit(X, classes[codes])
+    if "feature_names_in_" in state:
+        model.feature_names_in_ = state["feature_names_in_"]
+    return model
+
+
+NEIGHBORS = Entry(
+    "sklearn.neighbors:KNeighborsClassifier",
+    state=(
+        *FEATURES,
+        Field("classes_", Labels()),
+        Field("X", Array(("n", "d"), "fi")),
+        Field("codes", Array(("n",), "i", below="c")),
+    ),
+    parameters=(
+        Field("n_neighbors", Integer(low=1)),
+        Field("weights", Text(("uniform", "distance")), nullable=True),
+        Field("algorithm", Text(("auto", "ball_tree", "kd_tree", "brute"))),
+        Field("leaf_size", Integer(low=1, high=10**6)),
+        Field("p", Number(low=0.1, high=100.0)),
+        Field("metric", Text(("minkowski", "euclidean", "manhattan", "chebyshev"))),
+        Field("metric_params", Nothing()),
+    ),
+    only=True,
+    take_apart=_take_apart_neighbors,
+    put_together=_fit_neighbors,
+)
+
+
+def _check_pipeline(model: Any) -> None:
+    """Every step takes what the step before gives."""
+    names = [step[0] for step in model.steps]
+    if len(set(names)) < len(names):
+        raise ValueError("the names of the steps must differ")
+    given: Any = None  # names of the features
+    for name, step in model.steps:
+        if not hasattr(step, "n_features_in_"):
+            raise ValueError(f"step {name} is not fitted")
+        taken = step.n_features_in_
+        if given is not None and len(given) != taken:
+            raise ValueError(f"step {name} takes {taken} features, but gets {len(given)}")
+        if given is not None and list(getattr(step, "feature_names_in_", given)) != list(given):
+            raise ValueError(f"step {name} expects features of other names")
+        if hasattr(step, "transform"):
+            given = step.get_feature_names_out()
+        elif name != names[-1]:
+            raise ValueError(f"step {name} does not transform, and is not the last")
+
+
+class Steps:
+    """List of (name, estimator)."""
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        ListOf("tuple").check(value, sizes)
+        for item in value:
+            if len(item) != 2 or not isinstance(item[0], str) or not hasattr(item[1], "fit"):
+                raise ValueError("must be pairs of a name and an estimator")
+
+
+PIPELINE = Entry(
+    "sklearn.pipeline:Pipeline",
+    parameters=(Field("steps", Steps()), Field("verbose", Anything())),
+    only=True,
+    check=_check_pipeline,
+)
+
+SCIKIT = {
+    "StandardScaler": SCALER,
+    "PCA": PCA,
+    "KNeighborsClassifier": NEIGHBORS,
+    "Pipeline": PIPELINE,
+}

@@ -1,0 +1,279 @@
+"""What is loaded is what was saved: every attribute, every bit of every prediction."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import vicinal as vc
+from vicinal.classifiers.automatic import ANNClassifier
+from vicinal.classifiers.search import ANNSearchCV
+from vicinal.model_file import load, save
+from vicinal.model_file.entry import LEFT_OUT
+from vicinal.model_file.objects import ENTRIES
+
+X, CODES = load_iris(return_X_y=True)
+X, CODES = X[::3], CODES[::3]
+QUERIES = np.random.default_rng(0).normal(X.mean(axis=0), 2 * X.std(axis=0), (40, 4))
+NAMES = np.array(["setosa", "versicolor", "virginica"])[CODES]
+
+SEARCH = {"alphas": [1.0, 2.0], "n_neighbors": [1, 3], "cv": 2, "random_state": 0}
+MODELS = {
+    "ANN": vc.ANN(max_iter=10),
+    "PNCA": vc.PNCA(n_components=2, max_iter=10),
+    "NCA": vc.NCA(n_components=3, max_iter=10),
+    "LMNN": vc.LMNN(max_iter=10),
+    "MCML": vc.MCML(max_iter=10),
+    "LDML": vc.LDML(max_iter=10),
+    "ITML": vc.ITML(max_iter=10, random_state=0),
+    "GMML": vc.GMML(),
+    "SCML": vc.SCML(max_iter=10, random_state=0),
+    "BoostMetric": vc.BoostMetric(max_iter=5),
+    "RVML": vc.RVML(),
+    "RVML, kernel": vc.RVML(kernel="rbf"),
+    "ClassMeanKNN": vc.ClassMeanKNN(3),
+    "ClassMeanKNN, vote": vc.ClassMeanKNN(3, rule="vote"),
+    "ANNClassifier": ANNClassifier(),
+    "ANNClassifier, single": ANNClassifier(mode="single"),
+    "ANNSearchCV": ANNSearchCV(vc.PNCA(max_iter=5), standardize=True, **SEARCH),
+    "ANNSearchCV, class means": ANNSearchCV(vc.ANN(max_iter=5), rule="class_mean", **SEARCH),
+    "pipeline, K-NN": make_pipeline(
+        StandardScaler(), vc.NCA(n_components=2, max_iter=10), KNeighborsClassifier(3)
+    ),
+    "pipeline, PCA": make_pipeline(
+        StandardScaler(with_std=False), PCA(3, whiten=True), vc.GMML(), vc.ClassMeanKNN(3)
+    ),
+    "pipeline, distance weights": make_pipeline(
+        PCA(2), KNeighborsClassifier(5, weights="distance", p=1, algorithm="kd_tree")
+    ),
+    "pipeline in a pipeline": make_pipeline(
+        make_pipeline(StandardScaler(), PCA(2)), make_pipeline(vc.GMML(), vc.ClassMeanKNN(2))
+    ),
+    "StandardScaler": StandardScaler(with_mean=False),
+}
+
+
+def fit(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations
+        return model.fit(X, y)
+
+
+def ignore(progress: object) -> None:
+    """A callback."""
+
+
+def pass_through(model: Any, path: Path) -> Any:
+    save(model, path)
+    return load(path)
+
+
+def assert_same(a: Any, b: Any) -> None:
+    """The same type and value, down to dtype, order of memory and bits."""
+    assert type(a) is type(b) or isinstance(a, np.generic)
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        assert a.flags.f_contiguous == b.flags.f_contiguous or not a.flags.forc
+        np.testing.assert_array_equal(a, b)
+        if a.dtype.kind == "f":
+            assert np.array_equal(np.signbit(a), np.signbit(b))
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        for key in a:
+            assert_same(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            assert_same(x, y)
+    elif isinstance(a, KNeighborsClassifier):  # fitted again: what it predicts is compared below
+        assert_same(a.get_params(), b.get_params())
+    elif isinstance(a, BaseEstimator):
+        assert_same(*({k: v for k, v in sorted(vars(m).items()) if public(k)} for m in (a, b)))
+    elif isinstance(a, float) and np.isnan(a):
+        assert np.isnan(b)
+    else:
+        assert a == b
+
+
+def public(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def assert_same_outcome(a: Any, b: Any, X: np.ndarray) -> None:
+    methods = ("transform", "predict", "predict_proba", "decision_function", "kneighbors")
+    there = [name for name in methods if hasattr(a, name)]
+    assert there
+    for name in there:
+        assert_same(getattr(a, name)(X), getattr(b, name)(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_comes_back_bit_for_bit(name, dtype, tmp_path):
+    model = fit(MODELS[name], X.astype(dtype), NAMES)
+    loaded = pass_through(model, tmp_path / "model.vicinal")
+    assert_same(model, loaded)
+    for queries in (QUERIES, QUERIES.astype(np.float32)):
+        assert_same_outcome(model, loaded, queries)
+
+
+def test_every_public_estimator_is_among_the_models():
+    public = [getattr(vc, name) for name in vc.__all__]
+    estimators = {c.__name__ for c in public if inspect.isclass(c) and issubclass(c, BaseEstimator)}
+    assert estimators <= {type(model).__name__ for model in MODELS.values()} & set(ENTRIES)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        CODES.astype(np.int64) - 1,
+        CODES.astype(np.uint8),
+        CODES == 1,
+        CODES - 1.0,
+        CODES.astype(np.float32),
+        np.array(["a", "Ω", '日本\n\0"\\'])[CODES],
+        np.array(["x", "", "long" * 20], dtype="U200")[CODES],
+        np.array(["α", "b", "c"], dtype=object)[CODES],
+    ],
+    ids=lambda labels: str(labels.dtype),
+)
+@pytest.mark.parametrize("model", [vc.ClassMeanKNN(), vc.GMML(), KNeighborsClassifier()])
+def test_labels_of_every_type_come_back(model, labels, tmp_path):
+    fit(model, X, labels)
+    loaded = pass_through(model, tmp_path / "model.vicinal")
+    assert_same(model.classes_, loaded.classes_)
+    assert_same_outcome(model, loaded, QUERIES)
+
+
+def test_many_string_labels_leave_the_header(tmp_path):
+    labels = np.array([f"class {i // 2}\U0001f600" for i in range(6000)])
+    knn = vc.ClassMeanKNN(1).fit(np.arange(6000.0)[:, None], labels)
+    path = tmp_path / "model.vicinal"
+    loaded = pass_through(knn, path)
+    assert_same(knn, loaded)
+    assert int.from_bytes(path.read_bytes()[:8], "little") < 3000
+
+
+def test_parameters_come_back(tmp_path):
+    L = np.asfortranarray(np.random.default_rng(0).normal(size=(2, 4)))
+    model = vc.ANN(
+        alpha=-np.inf,
+        gamma=np.float32(2.5),
+        init=L,
+        n_components=2,
+        max_iter=np.int64(1),
+        class_weight={0: 1.0, 1: 2, 2: 0.5},
+        random_state=7,
+    )
+    fit(model, X, CODES)
+    before = model.get_params()
+    after = pass_through(model, tmp_path / "model.vicinal").get_params()
+    assert_same(before.pop("init"), after.pop("init"))
+    assert after == before
+    assert (type(after["max_iter"]), type(after["gamma"])) == (int, float)
+
+
+def test_what_belongs_to_a_run_is_not_stored(tmp_path):
+    model = make_pipeline(
+        vc.NCA(max_iter=3, callback=ignore),
+        KNeighborsClassifier(n_jobs=2),
+        memory=str(tmp_path / "cache"),
+    )
+    loaded = pass_through(fit(model, X, CODES), tmp_path / "model.vicinal")
+    parameters = loaded.get_params()
+    names = [name for name in parameters if name.rpartition("__")[2] in LEFT_OUT]
+    assert len(names) == 3
+    assert all(parameters[name] is None for name in names)
+
+
+def test_feature_names_come_back_in_every_step(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["width", "höhe", "x<script>", "d"])
+    model = make_pipeline(StandardScaler(), vc.GMML(), vc.ClassMeanKNN()).fit(frame, NAMES)
+    loaded = pass_through(model, tmp_path / "model.vicinal")
+    assert_same(model.feature_names_in_, loaded.feature_names_in_)
+    assert_same(model[:2].get_feature_names_out(), loaded[:2].get_feature_names_out())
+    assert_same(model.predict_proba(frame), loaded.predict_proba(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame.rename(columns={"d": "e"}))
+
+
+def test_frames_go_through_a_pipeline(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = make_pipeline(StandardScaler(), PCA(2), vc.GMML()).set_output(transform="pandas")
+    model.fit(frame, NAMES)
+    loaded = pass_through(model, tmp_path / "model.vicinal")
+    pd.testing.assert_frame_equal(loaded.transform(frame), model.transform(frame))
+
+
+def test_metrics_learned_from_pairs_have_no_classes(tmp_path):
+    rows = np.random.default_rng(0).integers(len(X), size=(40, 2))
+    similar, pairs = CODES[rows[:, 0]] == CODES[rows[:, 1]], X[rows]
+    model = vc.ITML(max_iter=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit_pairs(X, rows, similar)
+    model.calibrate_threshold(pairs, similar)
+    loaded = pass_through(model, tmp_path / "model.vicinal")
+    assert not hasattr(loaded, "classes_")
+    assert_same(model, loaded)
+    assert_same(model.predict_pairs(pairs), loaded.predict_pairs(pairs))
+
+
+def test_the_order_of_the_memory_is_kept(tmp_path):
+    """A matrix product of transposed memory rounds differently."""
+    model = fit(vc.GMML(), X, CODES)
+    model.components_ = np.asfortranarray(model.components_)
+    loaded = pass_through(model, tmp_path / "model.vicinal")
+    assert loaded.components_.flags.f_contiguous
+    assert_same(model, loaded)
+
+
+def test_a_loaded_model_can_be_saved_fitted_and_cloned_again(tmp_path):
+    model = fit(vc.NCA(max_iter=5), X, CODES)
+    loaded = pass_through(model, tmp_path / "a.vicinal")
+    save(loaded, tmp_path / "b.vicinal")
+    assert (tmp_path / "a.vicinal").read_bytes() == (tmp_path / "b.vicinal").read_bytes()
+    assert_same(fit(loaded, X, CODES).components_, model.components_)
+
+
+def test_other_software_reads_the_arrays(tmp_path):
+    model = fit(vc.NCA(max_iter=5), X, CODES)
+    save(model, tmp_path / "model.vicinal")
+    arrays = load_file(tmp_path / "model.vicinal")
+    assert_same(arrays["components_"], model.components_)
+
+
+@pytest.mark.parametrize("method", ["plain", "gmml", "auto"])
+def test_table_models_come_back(method, tmp_path):
+    pd = pytest.importorskip("pandas")
+    from vicinal.tables.selection import FitSettings
+    from vicinal.tables.table_model import TableModel
+
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(
+        kind=np.where(X[:, 0] > 5.5, "long", "short"),
+        name=[f"row {i}" for i in range(len(X))],
+        y=NAMES,
+    )
+    frame.loc[3, "a"] = np.nan
+    model = TableModel.fit(frame, "y", id_column="name", settings=FitSettings(method=method))
+    loaded = pass_through(model, tmp_path / "model.vicinal")
+    assert loaded.columns == model.columns
+    assert loaded.provenance == model.provenance
+    assert_same(loaded.ids, model.ids)
+    assert_same(loaded.predict_proba(frame), model.predict_proba(frame))
+    rows = model.prepare(frame)
+    assert_same(list(loaded.nearest(rows, 3)), list(model.nearest(rows, 3)))
