@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+typer = pytest.importorskip("typer")
+from typer.testing import CliRunner  # noqa: E402
+
+from vicinal.cli.reproduce import app  # noqa: E402
+from vicinal.experiments.store import Store  # noqa: E402
+
+from .synthetic import fill, fill_figure2, fill_figure3  # noqa: E402
+
+
+def invoke(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return f"{done.exit_code}\n{done.output}"
+
+
+def test_table2_runs_continues_and_reports(tmp_path, data_dir):
+    options = ("--datasets", "iris", "--methods", "gmml,euclidean", "--splits", 2)
+    text = invoke("table2", *options, "--out", tmp_path, "--data", data_dir)
+    assert text.startswith("0\n")
+    assert re.search(r"iris +4/4", text)
+    table = (tmp_path / "table2-honest.md").read_text(encoding="utf-8")
+    assert "| Iris (2) |" in table
+    again = invoke("table2", *options, "--out", tmp_path, "--data", data_dir)
+    assert again.startswith("0\n")
+    assert (tmp_path / "table2-honest.md").read_text(encoding="utf-8") == table
+    assert re.search(r"table2/honest +iris +4/4", invoke("status", "--out", tmp_path))
+
+
+def test_a_missing_set_is_reported_not_fatal(tmp_path, monkeypatch):
+    monkeypatch.delenv("VICINAL_DATA", raising=False)
+    text = invoke("table2", "--datasets", "cars", "--out", tmp_path, "--data", tmp_path)
+    assert text.startswith("0\ncars is left out: cars.npz is not in")
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (("--datasets", "irish"), "smallest"),
+        (("--methods", "svm"), "boostmetric"),
+        (("--protocol", "lucky", "--datasets", "cars", "--data", "nowhere"), "honest or paper"),
+    ],
+)
+def test_wrong_names_are_usage_errors(tmp_path, options, hint):
+    text = invoke("table2", *options, "--out", tmp_path)
+    assert text.startswith("2\n")
+    assert hint in " ".join(re.sub(r"[│\n]", " ", text).split())
+
+
+def test_tables_writes_everything_there_is(tmp_path):
+    with Store(tmp_path / "results.sqlite") as store:
+        fill(store)
+        fill(store, "paper")
+        fill_figure2(store)
+        fill_figure3(store)
+    claims = tmp_path / "docs" / "claims.md"
+    text = invoke("tables", "--out", tmp_path, "--claims", claims)
+    assert text.startswith("0\n")
+    for name in ("table2-paper.tex", "figure2.svg", "figure3.csv", "results.csv"):
+        assert (tmp_path / name).is_file()
+    assert "Mean ranks on 6 data sets" in claims.read_text(encoding="utf-8")
+
+
+def test_figure1_and_status_and_merge(tmp_path):
+    assert "figure1.svg" in invoke("figure1", "--out", tmp_path)
+    assert invoke("status", "--out", tmp_path).startswith("2\n")  # nothing was run
+    with Store(tmp_path / "other.sqlite") as store:
+        fill(store, splits=1)
+    text = invoke("merge", tmp_path / "other.sqlite", "--out", tmp_path)
+    assert text.startswith("0\n78 records taken over")
+    assert invoke("merge", tmp_path / "other.sqlite", "--out", tmp_path).startswith("0\n0 records")
+
+
+def test_figure3_runs_and_says_where_three_runs_have_to_do(tmp_path, data_dir, monkeypatch):
+    from vicinal.experiments import figure3
+
+    monkeypatch.setattr(figure3, "FEW_RUNS", 1)
+    monkeypatch.setattr(figure3, "LONG", 0.0)
+    options = ("--datasets", "iris", "--runs", 2, "--out", tmp_path, "--data", data_dir)
+    text = invoke("figure3", *options)
+    assert text.startswith("0\n")
+    assert text.count("over a minute, 1 runs") == 6
+    assert len(figure3.timings(Store(tmp_path / "results.sqlite"))) == 6

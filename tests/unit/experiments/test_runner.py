@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vicinal.experiments import table2
+from vicinal.experiments.records import Measurement, Result
+from vicinal.experiments.runner import run
+from vicinal.experiments.store import Store
+
+SCRIPT = Path(__file__).with_name("toy_run.py")
+
+
+def start(path: Path, log: Path, n: int, seconds: float, jobs: int = 1) -> subprocess.Popen:
+    arguments = [str(path), str(log), str(n), str(seconds), str(jobs)]
+    return subprocess.Popen([sys.executable, str(SCRIPT), *arguments])
+
+
+def wait_for_records(path: Path, at_least: int, within: float = 60.0) -> None:
+    end = time.monotonic() + within
+    with Store(path) as store:
+        while len(store.done()) < at_least:
+            assert time.monotonic() < end, "no progress"
+            time.sleep(0.02)
+
+
+def computed(log: Path) -> list[int]:
+    return [int(line.split()[0]) for line in log.read_text().splitlines()]
+
+
+def test_kill_loses_at_most_what_is_being_computed(tmp_path):
+    path, log = tmp_path / "r.sqlite", tmp_path / "log"
+    jobs = 2
+    killed = start(path, log, 12, 0.15, jobs)
+    wait_for_records(path, 3)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    with Store(path) as store:
+        kept = store.records(Measurement)
+    assert 3 <= len(kept) < 12
+    assert all(row.value == str(int(row.task[4:]) ** 2) for row in kept)
+    begun = computed(log)
+    # Handed out but not written: one a worker, and one that joblib has ready.
+    assert len(begun) - len(kept) <= jobs + 1
+
+    assert start(path, log, 12, 0.0, 1).wait() == 0
+    with Store(path) as store:
+        rows = store.records(Measurement)
+        assert store.standings()[0].running == ()
+    assert sorted(int(row.value) for row in rows) == [i * i for i in range(12)]
+    done = {int(row.task[4:]) for row in kept}
+    again = computed(log)[len(begun) :]
+    assert not done & set(again)  # nothing is computed a second time
+
+
+def test_two_processes_share_one_file(tmp_path):
+    path, log = tmp_path / "r.sqlite", tmp_path / "log"
+    Store(path).close()
+    both = [start(path, log, 30, 0.05) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert sorted(computed(log)) == list(range(30))  # each by one of them, once
+    with Store(path) as store:
+        assert len(store.records(Measurement)) == 30
+
+
+def test_failures_are_recorded_and_the_run_goes_on(store, iris, gmml, failing):
+    wanted = table2.tasks([iris], [failing, gmml], "honest", 2)
+    assert run(wanted, store) == 4
+    rows = store.records(Result)
+    assert [row.error is None for row in rows] == [False, False, True, True]
+    assert run(wanted, store) == 0  # a failure is a result: it is not repeated
+    assert store.forget_failures() == 2
+    assert run(wanted, store) == 2
+
+
+def test_a_later_run_adds_only_what_is_new(store, iris, gmml):
+    assert run(table2.tasks([iris], [gmml], "honest", 2), store) == 2
+    before = store.records(Result)
+    assert run(table2.tasks([iris], [gmml], "honest", 3), store) == 1
+    assert store.records(Result)[:2] == before
+
+
+def test_a_killed_worker_does_not_end_the_run(tmp_path):
+    """A worker that is killed (for memory, say) takes its task along; the rest is tried again."""
+    path, log = tmp_path / "r.sqlite", tmp_path / "log"
+    running = start(path, log, 6, 0.3, 2)
+    wait_for_records(path, 2)
+    worker = _child(running.pid)
+    if worker is None:
+        running.kill()
+        running.wait()
+        pytest.skip("cannot see the children of a process here")
+    os.kill(worker, signal.SIGKILL)
+    assert running.wait() == 0
+    with Store(path) as store:
+        assert len(store.records(Measurement)) == 6
+
+
+def _child(pid: int) -> int | None:
+    """A loky worker of the process: one that has the toy module loaded by its command line."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (entry / "status").read_text()
+            command = (entry / "cmdline").read_text()
+        except OSError:
+            continue
+        if f"PPid:\t{pid}\n" in status and "popen_loky" in command:
+            return int(entry.name)
+    return None

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from vicinal.experiments import store as store_module
+from vicinal.experiments.records import Measurement, Result
+from vicinal.experiments.store import LEASE, Store
+
+
+def result(task="honest/a/m/0", split=0, accuracy=0.5, **more) -> Result:
+    return Result(task, "a", "m", "honest", split, split, accuracy=accuracy, **more)
+
+
+def plan(store: Store, *tasks: str) -> None:
+    store.plan((task, "table2/honest", "a") for task in tasks)
+
+
+def test_what_is_written_is_read_back(store):
+    row = result(parameters='{"t": 0.1}', fit_seconds=0.25, iterations=7, stop_reason="step")
+    store.save(row)
+    assert store.records(Result) == [row]
+    assert store.records(Result, dataset="other") == []
+    point = Measurement("f/1", "figure2", "german", "ann+", value="[1]")
+    store.save(point)
+    assert store.records(Measurement, figure="figure2") == [point]
+
+
+def test_a_second_record_of_the_same_key_is_not_written(store):
+    store.save(result(accuracy=0.5))
+    store.save(result(accuracy=0.9))
+    store.save(result(task="another name", accuracy=0.9))  # same data set, method, protocol, split
+    assert [row.accuracy for row in store.records(Result)] == [0.5]
+
+
+def test_only_one_may_claim(store):
+    plan(store, "t")
+    with Store(store.path) as other:
+        other.pid = os.getppid()  # another living process
+        assert store.claim("t")
+        assert not other.claim("t")
+        store.release()
+        assert other.claim("t")
+    assert not store.claim("unplanned")
+
+
+def test_a_dead_process_loses_its_claim(store):
+    plan(store, "t")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with Store(store.path) as other:
+        other.pid = gone.pid
+        assert other.claim("t")
+    assert store.claim("t")
+
+
+def test_a_silent_host_loses_its_claim_after_the_lease(store, monkeypatch):
+    plan(store, "t")
+    with Store(store.path) as other:
+        other.host = "elsewhere"
+        assert other.claim("t")
+        assert not store.claim("t")  # its process cannot be seen from here, its heart can
+        later = time.time() + LEASE + 1
+        monkeypatch.setattr(store_module.time, "time", lambda: later)
+        other.beat()
+        assert not store.claim("t")
+        monkeypatch.setattr(store_module.time, "time", lambda: later + LEASE + 1)
+        assert store.claim("t")
+
+
+def test_what_is_done_is_not_claimed(store):
+    plan(store, "honest/a/m/0")
+    assert store.claim("honest/a/m/0")
+    store.save(result())
+    assert not store.claim("honest/a/m/0")
+    assert store.done() == {"honest/a/m/0"}
+
+
+def test_claims_from_many_threads_are_distinct(store):
+    tasks = [f"t{i}" for i in range(40)]
+    plan(store, *tasks)
+    claimed: list[str] = []
+
+    def work() -> None:
+        claimed.extend(task for task in tasks if store.claim(task))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # All are of one process, which may claim its own again only while it lives: never.
+    assert sorted(claimed) == sorted(tasks)
+
+
+def test_failures_can_be_forgotten(store):
+    store.save(result())
+    store.save(result(task="honest/a/m/1", split=1, accuracy=None, error="ValueError: no"))
+    assert store.forget_failures() == 1
+    assert store.done() == {"honest/a/m/0"}
+
+
+def test_standings_count_per_data_set(store):
+    plan(store, "honest/a/m/0", "honest/a/m/1", "honest/a/m/2")
+    store.plan([("x", "figure2", "b")])
+    timed = {"tune_seconds": 1.0, "fit_seconds": 0.5, "predict_seconds": 0.5}
+    store.save(result(**timed))
+    store.save(result(task="honest/a/m/1", split=1, accuracy=None, error="no"))
+    assert store.claim("honest/a/m/2")
+    table, figure = store.standings()
+    assert (table.kind, table.dataset) == ("table2/honest", "a")
+    assert (table.total, table.done, table.failed) == (3, 2, 1)
+    assert table.running == ("honest/a/m/2",)
+    assert table.seconds == 2.0
+    assert (figure.total, figure.done, figure.running, figure.seconds) == (1, 0, (), None)
+
+
+def test_files_of_other_machines_are_merged(store, tmp_path):
+    store.save(result(accuracy=0.1))
+    for number in (0, 1):
+        with Store(tmp_path / f"{number}.sqlite") as other:
+            plan(other, "honest/a/m/0", f"honest/a/m/{number + 1}")
+            other.save(result(accuracy=0.9))
+            other.save(result(task=f"honest/a/m/{number + 1}", split=number + 1))
+            other.save(Measurement(f"f/{number}", "figure2", "german", "ann+"))
+    assert store.merge([tmp_path / "0.sqlite", tmp_path / "1.sqlite"]) == 4
+    assert [row.split for row in store.records(Result)] == [0, 1, 2]
+    assert store.records(Result, split=0)[0].accuracy == 0.1  # ours stays
+    assert store.merge([tmp_path / "0.sqlite"]) == 0
+    with pytest.raises(FileNotFoundError, match="missing"):
+        store.merge([tmp_path / "missing.sqlite"])
+
+
+def test_the_file_is_in_wal_mode_and_complete_when_closed(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with Store(path) as opened:
+        opened.save(result())
+        assert opened._rows("PRAGMA journal_mode") == [("wal",)]
+    wal = tmp_path / "r.sqlite-wal"
+    assert not wal.exists() or wal.stat().st_size == 0

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.experiments import table2
+from vicinal.experiments.methods import METHODS, Method, Stage
+from vicinal.experiments.runner import attempt
+from vicinal.experiments.splits import folds, prepare
+from vicinal.experiments.tuning import Training, tune
+from vicinal.learners.gmml import GMML
+
+ONLY = (Stage.of(t=(0.9,)),)
+METHOD = Method("toy", "Toy", "vicinal.learners.gmml:GMML", honest=ONLY, paper=ONLY)
+
+
+def accuracies_by_hand(data, split, ks):
+    """K → accuracy on the test part, of the one configuration."""
+    parts = prepare(data, split)
+    learner = GMML(t=0.9).fit(parts.X_train, parts.y_train)
+    Z, queries = learner.transform(parts.X_train), learner.transform(parts.X_test)
+    return {
+        k: ClassMeanKNN(k, rule="vote").fit(Z, parts.y_train).score(queries, parts.y_test)
+        for k in ks
+    }
+
+
+def test_paper_protocol_takes_the_best_k_of_the_test_part(wine):
+    gained = 0
+    for split in range(5):
+        by_hand = accuracies_by_hand(wine, split, range(1, 11))
+        result = attempt(table2.ResultTask(wine, METHOD, "paper", split))
+        assert result.accuracy == pytest.approx(max(by_hand.values()))
+        assert by_hand[json.loads(result.parameters)["K"]] == pytest.approx(result.accuracy)
+        gained += min(by_hand.values()) < max(by_hand.values())
+    assert gained  # or the best K would be any K
+
+
+def test_honest_protocol_takes_the_k_of_the_cross_validation(wine):
+    for split in range(2):
+        result = attempt(table2.ResultTask(wine, METHOD, "honest", split))
+        k = json.loads(result.parameters)["K"]
+        assert result.accuracy == pytest.approx(accuracies_by_hand(wine, split, [k])[k])
+        parts = prepare(wine, split)
+        inner = folds(parts.X_train, parts.y_train, split)
+        training = Training(parts.X_train, parts.y_train, inner, "honest", split)
+        assert k == tune(METHOD, training).n_neighbors
+        assert result.seed == result.split == split
+
+
+def test_a_failing_method_becomes_a_record(iris, failing):
+    record = attempt(table2.ResultTask(iris, failing, "honest", 2))
+    assert record.accuracy is None
+    assert record.error.startswith("ValueError")
+    assert (record.dataset, record.method, record.split) == ("iris", "broken", 2)
+
+
+def test_records_say_where_they_come_from(iris, gmml):
+    record = attempt(table2.ResultTask(iris, gmml, "honest", 0))
+    assert set(json.loads(record.versions)) >= {"python", "numpy", "scikit-learn", "vicinal"}
+    assert record.commit_id
+    assert "cores" in record.machine
+    assert record.data == "test"
+    assert record.stop_reason == "closed form"
+    assert record.tuning_rows == 105
+
+
+def test_the_automatic_classifier_has_no_paper_protocol(iris):
+    honest = table2.tasks([iris], METHODS.values(), "honest", 3)
+    paper = table2.tasks([iris], METHODS.values(), "paper", 3)
+    assert len(honest) == 39
+    assert len(paper) == 36
+    assert not any(task.method.name == "auto" for task in paper)
+    assert len({task.key for task in honest + paper}) == 75
+    with pytest.raises(ValueError, match="honest, paper"):
+        table2.tasks([iris], METHODS.values(), "lucky", 3)

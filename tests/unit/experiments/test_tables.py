@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from vicinal.experiments import exports, tables
+from vicinal.experiments.origin import readme
+from vicinal.experiments.page import page
+from vicinal.experiments.paper_values import COLUMNS, TABLE2
+from vicinal.experiments.records import Result
+from vicinal.experiments.summary import compare, summarize
+
+from .synthetic import DATASETS, LEVELS, fill
+
+
+@pytest.fixture
+def summary(store):
+    fill(store)
+    return summarize(store, "honest")
+
+
+def test_the_papers_table_has_every_cell():
+    assert len(TABLE2) == 15 * 11
+    assert TABLE2["german", "ann+"].mean == 79.91
+    assert TABLE2["letter", "rvml"].std == 3.61
+    assert all(60 < value.mean < 100 for value in TABLE2.values())
+    assert len(COLUMNS) == 11
+
+
+def test_cells_are_means_and_deviations_in_percent(summary):
+    cell = summary.cells["iris", "gmml"]
+    assert cell.mean == pytest.approx(87)
+    assert cell.std == pytest.approx(1.0)  # of 86, 87, 88
+    assert (cell.n, cell.failed) == (3, 0)
+    assert cell.paper.mean == 97.47
+    assert summary.cells["iris", "euclidean"].paper is None
+    assert summary.datasets == ("iris", "wine", "glass", "solar", "ecoli", "cars")
+
+
+def test_comparison_of_an_unambiguous_table(summary):
+    found = compare(summary)
+    order = sorted(LEVELS, key=LEVELS.__getitem__, reverse=True)
+    assert [found.methods[i] for i in np.argsort(found.ranks)] == order
+    assert found.champion == "auto"
+    assert all((d.wins, d.losses) == (6, 0) for d in found.duels.values())
+    assert found.friedman.chi2 == pytest.approx(6 * 12)  # N (k − 1): all agree
+
+
+def test_only_complete_data_sets_are_compared(store):
+    fill(store)
+    row = Result("honest/german/gmml/0", "german", "gmml", "honest", 0, 0, error="no")
+    store.save(row)
+    found = compare(summarize(store, "honest"))
+    assert "german" not in found.datasets
+    summary = summarize(store, "honest")
+    assert "failed" in tables.markdown(summary)
+    assert "1 of 1 splits failed" in tables.markdown(summary)
+
+
+def test_the_papers_protocol_shows_the_honest_automatic_classifier(store):
+    fill(store, "paper")
+    assert "auto" not in summarize(store, "paper").methods
+    fill(store, "honest")
+    summary = summarize(store, "paper")
+    assert summary.cells["iris", "auto"].mean == pytest.approx(92)
+    assert "honest result" in tables.markdown(summary)
+
+
+def test_markdown(summary):
+    lines = tables.markdown(summary).splitlines()
+    (iris,) = [line for line in lines if line.startswith("| Iris")]
+    assert iris.startswith("| Iris (3) | 80.00 ± 1.00 | 82.00 ± 1.00 (95.76) |")
+    assert iris.endswith("| **92.00 ± 1.00** |")
+    widths = {line.count("|") for line in lines if line.startswith("|")}
+    assert widths == {len(LEVELS) + 2}
+    assert any("probably 69.99" in line for line in lines)
+    assert any(line.startswith("| Wilcoxon p |") for line in lines)
+
+
+def test_latex_is_balanced_and_plain_ascii_where_it_must_be(summary):
+    text = tables.latex(summary)
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {line.count("&") for line in rows} == {len(LEVELS)}
+    assert r"\textbf{92.00 $\pm$ 1.00}" in text
+    assert "ANN$^{+}$" in text
+    text.encode("ascii")
+
+
+def test_csv_has_one_line_a_cell(summary):
+    rows = list(csv.DictReader(io.StringIO(exports.long_csv(summary))))
+    assert len(rows) == len(DATASETS) * len(LEVELS)
+    (row,) = [r for r in rows if r["dataset"] == "wine" and r["method"] == "ann+"]
+    assert (float(row["mean"]), float(row["paper_mean"])) == (90.0, 98.15)
+
+
+def test_page_is_self_contained(summary, store, tmp_path):
+    paths = tables.write(store, "honest", tmp_path)
+    assert {path.name for path in paths} == {
+        "table2-honest.md", "table2-honest.tex", "table2-honest.csv", "table2-honest.html",
+        "ranks-honest.png", "ranks-honest.svg",
+    }  # fmt: skip
+    text = (tmp_path / "table2-honest.html").read_text(encoding="utf-8")
+    assert "http" not in text.replace("http://www.w3.org", "")
+    assert "data:image/svg+xml;base64," in text
+    assert text.count("<tr>") == 1 + len(DATASETS) + 3
+    assert page(summary, compare(summary), []).count("<img") == 0
+    assert tables.write(store, "paper", tmp_path) == []  # nothing to show
+
+
+def test_readme_says_what_produced_the_results(store):
+    fill(store, splits=2)
+    rows = [line for line in readme(store).splitlines() if "table2 --protocol honest" in line]
+    assert len(rows) == len(DATASETS)
+    (first,) = {record.commit_id for record in store.records(Result)}
+    assert all(first in row and "cores" in row and "| 26 | 2 |" in row for row in rows)
+
+
+def test_dump_holds_every_record(store, tmp_path):
+    fill(store)
+    results, measurements = exports.dump(store, tmp_path)
+    with results.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(store.records(Result))
+    assert rows[0]["commit_id"]
+    assert measurements.read_text().count("\n") == 1  # the header
