@@ -35,12 +35,12 @@ IndexArray: TypeAlias = NDArray[np.intp]
 class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
     r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
 
-    Short descents of the neighbor objective, from four starting points on each of five folds of
-    the training data, give a path of metrics. Each iterate kept, and the Euclidean distance
-    of the standardized features, is judged with every K and two votes on the rows that it was not
-    learned from. A committee of the best then predicts
+    Short descents of the neighbor objective, two from each of two starts (the Euclidean metric of
+    standardized and of whitened features), on each of F folds of the training data, give paths of
+    metrics. Each iterate kept, and each start, is judged with several votes and every K on the
+    rows that it was not learned from. A committee of the best then predicts
 
-    .. math:: p_c(x) = \sum_v \frac{w_v}{5} \sum_f
+    .. math:: p_c(x) = \sum_v \frac{w_v}{F} \sum_{f \le F}
               \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac12 \pi_c}
                    {\sum_{j \in N_{vf}(x)} v_j + \frac12}
 
@@ -55,7 +55,7 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         The committee is the more accurate. "single" learns the best candidate again from all rows:
         one matrix, and the model is a transformer too (for maps and vector databases).
     effort : float, default=1.0
-        Up to ``5000 * effort`` rows, a stratified sample, are tuned on; time grows with the
+        Up to ``4000 * effort`` rows, a stratified sample, are tuned on; time grows with the
         square. All rows vote.
     max_time : float or None, default=None
         Seconds after which no further metric is learned; the best until then is returned, with a

@@ -12,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal.classifiers.committee import CANDIDATES, Choice, greedy_weights, rank
-from vicinal.classifiers.metric_path import DESCENTS, ITERATES, TrainingPart, metric_path
+from vicinal.classifiers.metric_path import DESCENTS, ITERATES, metric_path
 from vicinal.classifiers.search_folds import Fold, make_folds
 from vicinal.classifiers.tuning import (
-    EUCLID,
+    STARTS,
     Candidate,
+    Parts,
     Paths,
     Samples,
     Scores,
     out_of_fold,
     run_descents,
     score_candidates,
+    starting_metric,
 )
 from vicinal.classifiers.tuning_rows import tuning_rows
 from vicinal.classifiers.votes import Electorate
@@ -32,7 +34,10 @@ FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
 
 N_FOLDS = 5
-TUNING_ROWS = 5000
+REPEATS = 2
+FEW_ROWS = 1000
+"""Below it the folds are dealt twice: choices made on few rows are noisy, and cost little."""
+TUNING_ROWS = 4000
 """Rows that are tuned on at effort 1; the cost of a descent grows with their square."""
 
 
@@ -90,18 +95,23 @@ class AutomaticFit:
     def _usable_folds(self, rng: np.random.RandomState) -> list[Fold]:
         samples = self._samples
         codes = samples.voters.codes
-        folds = make_folds(N_FOLDS, samples.X, codes, samples.groups, rng)
+        repeats = REPEATS if len(codes) < FEW_ROWS else 1
+        folds = [
+            fold
+            for _ in range(repeats)
+            for fold in make_folds(N_FOLDS, samples.X, codes, samples.groups, rng)
+        ]
         return [fold for fold in folds if len(np.unique(codes[fold.train])) > 1]
 
     def run(self, mode: str, schedule: Schedule) -> Outcome:
         """Tune, then choose a committee, or one metric that is learned again from all rows."""
-        parts = [self._part(fold.train) for fold in self._folds]
+        parts = [self._parts(fold.train) for fold in self._folds]
         counter = _Counter(len(DESCENTS) * len(parts), schedule.report)
         paths = run_descents(parts, schedule.clock, schedule.n_threads, counter.count)
         scores = score_candidates(
             self._samples, self._folds, paths.metrics, schedule.clock, schedule.n_threads
         )
-        timed_out = len(paths.metrics) < 1 + len(DESCENTS) * len(ITERATES)
+        timed_out = len(paths.metrics) < len(STARTS) + len(DESCENTS) * len(ITERATES)
         order = rank(scores.errors, scores.log_losses)
         choose = self._committee if mode == "committee" else self._single
         metrics, chosen, oof = choose(paths, scores, order)
@@ -115,11 +125,11 @@ class AutomaticFit:
             timed_out=timed_out,
         )
 
-    def _part(self, rows: IndexArray) -> TrainingPart:
+    def _parts(self, rows: IndexArray) -> Parts:
         with warnings.catch_warnings():
             # Many classes with few members each: scikit-learn has said so of the whole data.
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            return self._samples.part(rows)
+            return self._samples.parts(rows)
 
     def _committee(
         self, paths: Paths, scores: Scores, order: IndexArray
@@ -130,7 +140,7 @@ class AutomaticFit:
         weights = greedy_weights(P, voters.codes, voters.weights)
         seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
         names = list(dict.fromkeys(candidate.metric for candidate, _ in seated))
-        metrics = np.array([L for name in names for L in paths.metrics[name]])
+        metrics = _stack([L for name in names for L in paths.metrics[name]])
         f = len(self._folds)
         chosen = [
             _choice(c, w, tuple(range(names.index(c.metric) * f, (names.index(c.metric) + 1) * f)))
@@ -142,17 +152,23 @@ class AutomaticFit:
         self, paths: Paths, scores: Scores, order: IndexArray
     ) -> tuple[FloatArray, list[Choice], FloatArray]:
         best = scores.candidates[order[0]]
-        part = self._part(np.arange(len(self.rows)))
-        if best.metric.configuration == EUCLID:
-            L = part.euclid()
+        parts = self._parts(np.arange(len(self.rows)))
+        name, iterate = best.metric.configuration, best.metric.iterate
+        if name in STARTS:
+            L = starting_metric(parts[STARTS[name]])
         else:
-            descent = next(d for d in DESCENTS if d.name == best.metric.configuration)
-            iterate = best.metric.iterate
-            L = metric_path(part, descent, iterates=(iterate,)).iterates[iterate]
+            descent = next(d for d in DESCENTS if d.name == name)
+            L = metric_path(parts[descent.frame], descent, iterates=(iterate,)).iterates[iterate]
         return L[None], [_choice(best, 1.0, (0,))], self._out_of_fold(scores, best)
 
     def _out_of_fold(self, scores: Scores, candidate: Candidate) -> FloatArray:
         return out_of_fold(self._samples, self._folds, scores, candidate)
+
+
+def _stack(factors: list[FloatArray]) -> FloatArray:
+    """(q, m, d) factors of different ranks; rows of zeros change no distance."""
+    m = max(len(L) for L in factors)
+    return np.array([np.pad(L, ((0, m - len(L)), (0, 0))) for L in factors])
 
 
 def _choice(candidate: Candidate, weight: float, metrics: tuple[int, ...]) -> Choice:

@@ -14,8 +14,8 @@ FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
 
 LOG_LOSS_WEIGHT = 0.3
-CANDIDATES = 100
-FIRST_MEMBERS = 10
+CANDIDATES = 50
+FIRST_MEMBERS = 3
 ADDITIONS = 15
 
 
@@ -42,7 +42,7 @@ def greedy_weights(
 ) -> FloatArray:
     r"""Weights of the candidates: counts of a greedy choice with replacement.
 
-    Starts with the first ten and adds fifteen, each time the one that most lowers the Brier
+    Starts with the first three and adds fifteen, each time the one that most lowers the Brier
     score :math:`\sum_i w_i \|\bar p_i - y_i\|^2` of the mean. That is quadratic in the weights, so
     that the inner products of the candidates are all it needs.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal.classifiers.frames import FrameName, make_frame
 from vicinal.classifiers.metric_path import (
     DESCENTS,
     ITERATES,
@@ -34,7 +35,8 @@ IndexArray: TypeAlias = NDArray[np.intp]
 
 TINY = 1e-12  # a class of weight 0 has no prior
 EUCLID = "euclid"
-"""The standardized metric that every descent starts from; it is a candidate too."""
+STARTS: dict[str, FrameName] = {EUCLID: "standardized", "whitened": "whitened"}
+"""The metrics that descents start from are candidates too: Euclidean, and whitened."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Candidate:
     n_neighbors: int
 
 
+Parts: TypeAlias = dict[FrameName, TrainingPart]
+
+
 @dataclass(frozen=True)
 class Samples:
     """The rows that are tuned on."""
@@ -62,12 +67,14 @@ class Samples:
     voters: Electorate
     groups: IndexArray | None
 
-    def part(self, rows: IndexArray) -> TrainingPart:
-        """These rows as training data of a metric."""
+    def parts(self, rows: IndexArray) -> Parts:
+        """These rows as training data of metrics, in every frame."""
+        X, codes, weights = self.X[rows], self.voters.codes[rows], self.voters.weights[rows]
         groups = None if self.groups is None else self.groups[rows]
-        return TrainingPart.of(
-            self.X[rows], self.voters.codes[rows], self.voters.weights[rows], groups
-        )
+        return {
+            name: TrainingPart.of(make_frame(name, X, codes), X, codes, weights, groups)
+            for name in get_args(FrameName)
+        }
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Paths:
 
 
 def run_descents(
-    parts: Sequence[TrainingPart],
+    folds: Sequence[Parts],
     clock: Clock,
     n_threads: int,
     done: Callable[[str, int], object],
@@ -94,14 +101,17 @@ def run_descents(
     def descend(task: tuple[Descent, int]) -> MetricPath:
         if clock.is_up():
             return MetricPath({}, np.empty(0))
-        return metric_path(parts[task[1]], task[0], stop=clock.is_up)
+        return metric_path(folds[task[1]][task[0].frame], task[0], stop=clock.is_up)
 
-    tasks = [(descent, fold) for descent in DESCENTS for fold in range(len(parts))]
+    tasks = [(descent, fold) for descent in DESCENTS for fold in range(len(folds))]
     found = work_through(descend, tasks, clock, n_threads, lambda task: done(task[0].name, task[1]))
-    metrics = {MetricName(EUCLID, 0): [part.euclid() for part in parts]}
+    metrics = {
+        MetricName(name, 0): [starting_metric(parts[frame]) for parts in folds]
+        for name, frame in STARTS.items()
+    }
     histories = {}
     for i, descent in enumerate(DESCENTS):
-        paths = found[i * len(parts) : (i + 1) * len(parts)]
+        paths = found[i * len(folds) : (i + 1) * len(folds)]
         for iterate in ITERATES:
             if all(iterate in path.iterates for path in paths):
                 name = MetricName(descent.name, iterate)
@@ -109,6 +119,11 @@ def run_descents(
         length = min(len(path.history) for path in paths)
         histories[descent.name] = np.mean([path.history[:length] for path in paths], axis=0)
     return Paths(metrics, histories)
+
+
+def starting_metric(part: TrainingPart) -> FloatArray:
+    """(m, d) the metric of the frame itself."""
+    return part.components(part.start())
 
 
 @dataclass(frozen=True)
@@ -167,13 +182,15 @@ def _losses(
 def out_of_fold(
     samples: Samples, folds: Sequence[Fold], scores: Scores, candidate: Candidate
 ) -> FloatArray:
-    """(n, c) the probabilities that a candidate gives to rows that it was not learned from."""
-    P = np.tile(samples.voters.prior, (len(samples.X), 1))  # of rows that no fold tests
+    """(n, c) the mean probabilities that a candidate gives to rows that it was not learned from."""
+    P = np.zeros((len(samples.X), len(samples.voters.prior)))
+    tested = np.zeros(len(samples.X))
     for f, fold in enumerate(folds):
-        P[fold.test] = class_probabilities(
-            scores.neighbors[candidate.metric, f],
-            samples.voters,
-            candidate.vote,
-            candidate.n_neighbors,
+        neighbors = scores.neighbors[candidate.metric, f]
+        P[fold.test] += class_probabilities(
+            neighbors, samples.voters, candidate.vote, candidate.n_neighbors
         )
+        tested[fold.test] += 1
+    P[tested == 0] = samples.voters.prior
+    P /= np.maximum(tested, 1)[:, None]
     return P

@@ -233,7 +233,7 @@ def test_large_data_are_tuned_on_a_stratified_sample_and_all_rows_vote():
     rng = np.random.default_rng(0)
     labels = rng.choice(3, 3000, p=[0.6, 0.38, 0.02])
     samples = rng.normal(size=(3000, 3)) + 2 * np.eye(3)[labels]
-    model = vc.ANNClassifier(effort=0.08).fit(samples, labels)
+    model = vc.ANNClassifier(effort=0.1).fit(samples, labels)
     assert 400 <= len(model.oof_rows_) <= 420
     assert np.bincount(labels[model.oof_rows_]).min() >= 10
     voted = np.unique(model.vote_weights(samples[:500])[0].indices)
@@ -262,7 +262,7 @@ def test_interrupted_fit_stores_nothing():
         model.fit(X_TRAIN, Y_TRAIN)
     assert not hasattr(model, "classes_")
     assert [progress.done for progress in seen] == [1, 2, 3]
-    assert seen[0].total == 20
+    assert seen[0].total == 40
     assert "fold" in seen[0].what
     assert seen[0].seconds_left > 0
 
@@ -306,4 +306,4 @@ def test_one_group_or_unknown_metadata_is_an_error():
 def test_progress_is_logged(caplog):
     with caplog.at_level("INFO", logger="vicinal"):
         vc.ANNClassifier(verbose=1).fit(X_TRAIN, Y_TRAIN)
-    assert any("20/20" in message and "s left" in message for message in caplog.messages)
+    assert any("40/40" in message and "s left" in message for message in caplog.messages)

@@ -1,0 +1,93 @@
+"""Where metrics are learned: two linear frames of the data, each of moderate dimension.
+
+A short descent does not get far from where it starts. The standardized frame starts from the
+plain Euclidean distance; the whitened one from the distance of linear discriminant analysis, which
+knows how the features of one class vary together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.floating]
+IndexArray: TypeAlias = NDArray[np.intp]
+FrameName: TypeAlias = Literal["standardized", "whitened"]
+
+MAX_STANDARDIZED = 60
+"""Beyond it the principal components are learned from: more cost time and overfit."""
+MAX_WHITENED = 30
+MAX_DISCRIMINANT = 150
+"""Principal components among which discriminating directions are looked for."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """x ↦ A (x − center); a factor L learned there is the factor L A of the data."""
+
+    center: FloatArray
+    axes: FloatArray
+    """A (m, d)."""
+
+    def place(self, X: FloatArray) -> FloatArray:
+        """(n, m) the samples in this frame."""
+        return np.asarray((X - self.center) @ self.axes.T)
+
+
+def make_frame(name: FrameName, X: FloatArray, codes: IndexArray) -> Frame:
+    """The frame of the samples X (n, d) of classes `codes`."""
+    if name == "standardized":
+        return standardized(X, MAX_STANDARDIZED)
+    return whitened(X, codes)
+
+
+def standardized(X: FloatArray, limit: int) -> Frame:
+    """Unit variances; the principal components if there are more than `limit` features."""
+    n, d = X.shape
+    center = X.mean(axis=0)
+    spread = X.std(axis=0)
+    flat = spread <= 1e-10 * np.abs(X).max(axis=0, initial=0.0)  # rounding of a constant
+    inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, spread))
+    if d <= limit:
+        return Frame(center, np.diag(inverse))
+    directions = _leading((X - center) * inverse, min(limit, n))
+    return Frame(center, directions * inverse)
+
+
+def _leading(X: FloatArray, m: int) -> FloatArray:
+    """(m, d) the principal directions of centered X (n, d), by the smaller of its two products."""
+    n, d = X.shape
+    if d <= n:
+        _, vectors = np.linalg.eigh(X.T @ X)
+        return np.asarray(vectors[:, ::-1][:, :m].T)
+    values, vectors = np.linalg.eigh(X @ X.T)  # X = U S Vᵀ: Vᵀ = S⁻¹ Uᵀ X
+    roots = np.sqrt(np.maximum(values[::-1][:m], 0.0))
+    found = roots > 1e-7 * max(roots[0], 1e-300)
+    scale = np.where(found, 1.0 / np.where(found, roots, 1.0), 0.0)
+    return np.asarray((vectors[:, ::-1][:, :m].T @ X) * scale[:, None])
+
+
+def whitened(X: FloatArray, codes: IndexArray) -> Frame:
+    """Unit covariance within the classes, axes by their variance between the classes.
+
+    The covariance is shrunk after Ledoit and Wolf, so that it can be inverted.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    base = standardized(X, MAX_DISCRIMINANT)
+    Z = base.place(X)  # (n, p)
+    sums = np.zeros((int(codes.max()) + 1, Z.shape[1]))
+    np.add.at(sums, codes, Z)
+    means = (sums / np.bincount(codes).clip(min=1)[:, None])[codes]  # (n, p)
+    covariance, _ = ledoit_wolf(Z - means, assume_centered=True)
+    values, vectors = np.linalg.eigh(covariance)
+    if values[-1] <= 0:  # every class is one point
+        return base
+    W = (vectors / np.sqrt(np.maximum(values, 1e-8 * values[-1]))).T  # (p, p)
+    between = means @ W.T
+    _, axes = np.linalg.eigh(between.T @ between)
+    m = min(MAX_WHITENED, Z.shape[1])
+    return Frame(base.center, axes[:, ::-1][:, :m].T @ W @ base.axes)
