@@ -152,15 +152,24 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         -------
         self
         """
+        before = dict(vars(self))
+        try:
+            self._fit(X, y, *take_fit_metadata(self, metadata))
+        except BaseException:  # Ctrl-C too leaves the model as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         begin = time.monotonic()
-        sample_weight, groups = take_fit_metadata(self, metadata)
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
         classes, codes = encode_labels(y)
         weights = row_weights(X, y, sample_weight, self.class_weight)
         voters = _electorate(codes, weights / weights.mean())
         groups = None if groups is None else encode_groups(groups, X)
-        warn_of_identifiers(X, getattr(self, "feature_names_in_", None), stacklevel=2)
+        warn_of_identifiers(X, getattr(self, "feature_names_in_", None), stacklevel=3)
         rng = check_random_state(self.random_state)
         work = AutomaticFit(X.astype(np.float64), voters, groups, self.effort, rng)
         schedule = Schedule(
@@ -168,7 +177,6 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         )
         with single_threaded_blas():
             outcome = work.run(self.mode, schedule)
-        # Nothing is stored before this line: an interrupted fit leaves the model as it was.
         self.classes_, self.X_fit_, self.y_fit_ = classes, X, codes
         self.row_weights_, self.prior_ = voters.weights, voters.prior
         self.n_samples_fit_ = len(X)
@@ -183,9 +191,8 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
                 f"max_time={self.max_time} ended the search early; the best model found until "
                 "then is returned. Give more time, or a smaller effort.",
                 TimeLimitWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _check_parameters(self) -> None:
         if self.mode not in ("committee", "single"):

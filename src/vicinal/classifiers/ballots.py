@@ -45,21 +45,18 @@ class Committee:
     """(q, m, d)"""
     members: Sequence[Choice]
 
-    def probabilities(self, queries: FloatArray, own_rows: IndexArray | None = None) -> FloatArray:
-        """(q, c) the shares summed by class.
-
-        `own_rows` (q,) names a training row that may not vote for each query, itself.
-        """
+    def probabilities(self, queries: FloatArray) -> FloatArray:
+        """(q, c) the shares summed by class."""
         c = len(self.voters.prior)
         P = np.empty((len(queries), c))
         for batch in gen_batches(len(queries), BATCH):
-            P[batch] = self._batch_probabilities(queries[batch], _part(own_rows, batch))
+            P[batch] = self._batch_probabilities(queries[batch])
         return P
 
-    def _batch_probabilities(self, queries: FloatArray, own_rows: IndexArray | None) -> FloatArray:
+    def _batch_probabilities(self, queries: FloatArray) -> FloatArray:
         q, c = len(queries), len(self.voters.prior)
         sums, prior_share = np.zeros(q * c), np.zeros(q)
-        for ballot in self._ballots(queries, own_rows):
+        for ballot in self._ballots(queries):
             cells = np.arange(q)[:, None] * c + self.voters.codes[ballot.ids]
             sums += np.bincount(cells.ravel(), weights=ballot.shares.ravel(), minlength=q * c)
             prior_share += ballot.prior_share
@@ -68,7 +65,10 @@ class Committee:
     def row_shares(
         self, queries: FloatArray, own_rows: IndexArray | None = None
     ) -> tuple[csr_array, FloatArray]:
-        """Sparse (q, n), the shares summed by training row, and (q,) the prior's share."""
+        """Sparse (q, n), the shares summed by training row, and (q,) the prior's share.
+
+        `own_rows` (q,) names for each query a training row that may not vote: itself.
+        """
         q, n = len(queries), len(self.X)
         total: Any = csr_array((q, n))
         prior_share = np.zeros(q)
@@ -81,7 +81,7 @@ class Committee:
         total.eliminate_zeros()
         return total, prior_share
 
-    def _ballots(self, queries: FloatArray, own: IndexArray | None) -> Iterator[Ballot]:
+    def _ballots(self, queries: FloatArray, own: IndexArray | None = None) -> Iterator[Ballot]:
         """One neighbor search a metric serves all members that use it."""
         seats = sorted((q, i) for i, member in enumerate(self.members) for q in member.metrics)
         center = self.X.mean(axis=0)
@@ -98,7 +98,3 @@ class Committee:
                 yield Ballot(
                     found.ids[:, : member.n_neighbors], weight * shares, weight * prior_share
                 )
-
-
-def _part(rows: IndexArray | None, batch: slice) -> IndexArray | None:
-    return None if rows is None else rows[batch]

@@ -18,6 +18,7 @@ from vicinal.cli.explain import explain
 from vicinal.cli.export import export
 from vicinal.cli.fit import fit
 from vicinal.cli.info import info
+from vicinal.cli.output import visible
 from vicinal.cli.predict import predict, transform
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -39,7 +40,7 @@ class Commands(TyperGroup):
 
 
 def _end(message: str, code: int) -> None:
-    print(message, file=sys.stderr)
+    print(visible(message), file=sys.stderr)
     raise typer.Exit(code)
 
 

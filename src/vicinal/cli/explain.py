@@ -90,7 +90,8 @@ def _share(near: Any, column: str) -> float:
 
 
 def _cell(near: Any, column: str) -> str:
-    return f"{_short(near.values[column])} ({100 * _share(near, column):.0f} %)"
+    share = round(100 * _share(near, column))  # an integer: there is no -0
+    return f"{_short(near.values[column])} ({share} %)"
 
 
 def _short(value: Any) -> str:

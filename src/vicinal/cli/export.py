@@ -45,8 +45,9 @@ def export(
     if to == "onnx":
         to_onnx(fitted.estimator, out)
     elif to == "faiss":
-        to_faiss(fitted.estimator, fitted.training_rows, out)
+        named = fitted.ids.dtype.kind in "iu"
+        to_faiss(fitted.estimator, fitted.training_rows, out, ids=fitted.ids if named else None)
     else:
-        to_npy(fitted.estimator, out)
+        to_npy(fitted.estimator, out, feature_names=fitted.feature_names)
     output.say(f"written   {out}")
     output.document({"format": to, "out": str(out)})

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vicinal.cli.durations import show_duration
+from vicinal.cli.judging import check_test, judge
 from vicinal.cli.messages import column_lines, dropped_rows
 from vicinal.cli.options import require_column
 from vicinal.cli.output import Output, collected_warnings, percent
@@ -91,7 +92,7 @@ def run_fit(request: FitRequest, output: Output) -> None:
     """Fit, write and tell; KeyboardInterrupt with a message after the best so far is written."""
     parts = _read(request, output)
     fitted = _fit(request, parts.train)
-    judged = None if parts.test is None else _judge(fitted, parts.test)
+    judged = None if parts.test is None else judge(fitted.model, fitted.plain, parts.test)
     if request.refit and not fitted.interrupted:
         fitted = _refit(request, fitted, parts.everything)
     model = replace(fitted.model, provenance=_provenance(request, fitted, judged))
@@ -125,7 +126,10 @@ def _read(request: FitRequest, output: Output) -> Parts:
     if request.test is not None:
         test = read_table(request.test, request.special_columns)
         require_column(test, request.target, "--test")
-        return Parts(known, test[test[request.target].notna()], known)
+        test = test[test[request.target].notna()]
+        no_features = (request.id_column, request.group_column)
+        check_test(known, test, request.target, no_features, request.keep)
+        return Parts(known, test, known)
     if request.holdout is None:
         return Parts(known, None, known)
     y = class_labels(known[request.target])
@@ -173,22 +177,6 @@ def _refit(request: FitRequest, fitted: Fitted, everything: pd.DataFrame) -> Fit
     return replace(again, seconds=fitted.seconds + again.seconds)
 
 
-def _judge(fitted: Fitted, test: pd.DataFrame) -> dict[str, Any]:
-    """Accuracy on held-out rows, with its 95 % interval, and that of plain K-NN."""
-    from vicinal.reporting.headline import wilson_interval
-
-    truth = labels_like(test[fitted.model.target], fitted.model.classes)
-    models = (fitted.model, fitted.plain)
-    right = [model.predict(test, ignore_unseen=True) == truth for model in models]
-    hits, n = int(right[0].sum()), len(truth)
-    return {
-        "rows": n,
-        "accuracy": hits / n,
-        "interval": list(wilson_interval(hits, n)),
-        "plain_accuracy": float(right[1].mean()),
-    }
-
-
 def _provenance(
     request: FitRequest, fitted: Fitted, judged: dict[str, Any] | None
 ) -> dict[str, Any]:
@@ -223,7 +211,7 @@ def _tell(
         right, plain = percent(judged["accuracy"]), percent(judged["plain_accuracy"])
         rows = f"{judged['rows']} rows right (95 % interval {low} to {high})"
         output.say(f"held out  {right} of {rows}; plain K-NN {plain}")
-    for text in fitted.warnings:
+    for text in [] if output.as_json else fitted.warnings:  # they are in the document
         output.remark(f"note: {text}")
     apart = request.holdout and not (request.refit and not fitted.interrupted)
     without = ", without the held-out ones" if apart else ""
@@ -267,6 +255,7 @@ def _write_page(
             feature_names=list(model.feature_names),
             ids=ids,
             title=f"{request.target} of {request.train.name}",
+            reasons={"K": f"{model.provenance['how']}."},
             provenance={
                 "Command": model.provenance["command"],
                 "Seed": str(request.seed),

@@ -14,7 +14,8 @@ from vicinal.cli.predict import load_table_model
 def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Show what a model file holds: method, accuracy, classes, and what is done to each column.
 
-    Safe on files from strangers: a model file holds numbers and text, no code.
+    Safe on files from strangers: a model file holds numbers and text, no code. The accuracies are
+    what its writer says; predict on rows with known classes to see for yourself.
 
     [bold]Example[/bold]
 
@@ -22,9 +23,10 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     """
     output = Output(as_json)
     fitted = load_table_model(model)
-    facts = fitted.provenance
+    facts: Any = fitted.provenance
     labels, counts = np.unique(fitted.labels, return_counts=True)
-    output.say(f"{fitted.target} by {facts.get('how', type(fitted.estimator).__name__)}")
+    how = _text(facts, "how") or type(fitted.estimator).__name__
+    output.say(f"{fitted.target} by {how}")
     for line in _lines(facts):
         output.say(line)
     rows, features = fitted.training_rows.shape
@@ -48,18 +50,36 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     )
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
+def _lines(facts: Any) -> list[str]:
+    """What the writer says about the fit; entries that are not what they should be are left out."""
     lines = []
-    if facts.get("cross_validated_accuracy") is not None:
-        plain = facts.get("plain_cross_validated_accuracy")
+    accuracy, plain = (_share(facts, f"{kind}cross_validated_accuracy") for kind in ("", "plain_"))
+    if accuracy is not None:
         beside = "" if plain is None else f" (plain K-NN {percent(plain)})"
-        lines.append(f"{percent(facts['cross_validated_accuracy'])} cross-validated{beside}")
-    if facts.get("held_out"):
-        held_out = facts["held_out"]
-        lines.append(f"{percent(held_out['accuracy'])} of {held_out['rows']} held-out rows")
-    if facts.get("timed_out") or facts.get("interrupted"):
-        why = "interrupted" if facts.get("interrupted") else "its time was up"
-        lines.append(f"the fit did not end by itself: {why}")
-    if "command" in facts:
-        lines.append(f"{facts['command']}   (vicinal {facts['vicinal']}, {facts['written']})")
+        lines.append(f"{percent(accuracy)} cross-validated{beside}")
+    held_out = _entry(facts, "held_out")
+    accuracy, rows = _share(held_out, "accuracy"), _entry(held_out, "rows")
+    if accuracy is not None and type(rows) is int:
+        lines.append(f"{percent(accuracy)} of {rows} held-out rows")
+    for reason, words in (("interrupted", "interrupted"), ("timed_out", "its time was up")):
+        if _entry(facts, reason) is True:
+            lines.append(f"the fit did not end by itself: {words}")
+    command = _text(facts, "command")
+    if command:
+        version, written = _text(facts, "vicinal"), _text(facts, "written")
+        lines.append(f"{command}   (vicinal {version or '?'}, {written or '?'})")
     return lines
+
+
+def _entry(facts: Any, name: str) -> Any:
+    return facts.get(name) if isinstance(facts, dict) else None
+
+
+def _text(facts: Any, name: str) -> str | None:
+    value = _entry(facts, name)
+    return value if isinstance(value, str) else None
+
+
+def _share(facts: Any, name: str) -> float | None:
+    value = _entry(facts, name)
+    return value if type(value) is float and 0.0 <= value <= 1.0 else None

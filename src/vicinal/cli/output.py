@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 PIPE_WIDTH = 200  # nobody wraps lines in a pipe
 
 
 class Output:
     """Text for people, or one JSON document for programs, on stdout; remarks on stderr.
 
-    Texts come from tables of strangers: none is taken for markup.
+    Texts come from tables and models of strangers: none is taken for markup, and none can send
+    commands to the terminal.
     """
 
     def __init__(self, as_json: bool) -> None:
@@ -30,12 +33,11 @@ class Output:
     def say(self, text: str = "") -> None:
         """A line for people."""
         if not self.as_json:
-            self._out.print(text, soft_wrap=True)
+            self._out.print(visible(text), soft_wrap=True)
 
     def remark(self, text: str) -> None:
-        """A line beside the result, where the result itself goes to stdout."""
-        if not self.as_json:
-            self._err.print(text, soft_wrap=True)
+        """A line on stderr, beside a result on stdout that does not say it."""
+        self._err.print(visible(text), soft_wrap=True)
 
     def table(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for people: numbers to the right, the rest to the left."""
@@ -44,9 +46,9 @@ class Output:
         table = Table(box=None, pad_edge=False)
         for j, name in enumerate(names):
             numeric = all(isinstance(row[j], int | float) for row in rows) and bool(rows)
-            table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+            table.add_column(visible(name), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*map(str, row))
+            table.add_row(*(visible(str(value)) for value in row))
         self._out.print(table)
 
     def document(self, value: Any) -> None:
@@ -65,6 +67,11 @@ def collected_warnings() -> Iterator[list[str]]:
             yield texts
         finally:
             texts += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+
+
+def visible(text: str) -> str:
+    r"""Control characters, which a terminal would obey, as \\x1b and the like; lines stay lines."""
+    return CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def percent(share: float) -> str:

@@ -99,8 +99,8 @@ def load_table_model(path: Path) -> TableModel:
     fitted = load(path)
     if not isinstance(fitted, TableModel):
         raise ValueError(
-            f"{path} holds a {type(fitted).__name__} without columns; use it from Python "
-            "(vicinal.load), or make a model of a table with vicinal fit"
+            f"{path} holds an estimator ({type(fitted).__name__}) without the columns of a table; "
+            "use it from Python (vicinal.load), or make a model of a table with vicinal fit"
         )
     return fitted
 

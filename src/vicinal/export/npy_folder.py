@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from vicinal.whole_file import whole_file
 FORMULA = "z = A (x - center) + offset; distance(x, x') = ||z - z'||"
 
 
-def to_npy(model: Any, folder: str | os.PathLike[str]) -> None:
+def to_npy(
+    model: Any, folder: str | os.PathLike[str], *, feature_names: Sequence[str] | None = None
+) -> None:
     """Write the transform of a model as ``.npy`` arrays, and a card ``card.json``.
 
     The arrays are A (m, d), center (d,) and offset (m,); the card says so, with the formula, their
@@ -27,6 +30,8 @@ def to_npy(model: Any, folder: str | os.PathLike[str]) -> None:
         As in :func:`to_onnx`.
     folder : str or path
         It is created if need be; files of the same names are replaced.
+    feature_names : sequence of str, optional
+        Of the d entries of x, for the card; default: those that the model was fitted with.
 
     Examples
     --------
@@ -56,13 +61,15 @@ def to_npy(model: Any, folder: str | os.PathLike[str]) -> None:
             np.save(file, array, allow_pickle=False)
     # The card comes last: where it is, the arrays are.
     with whole_file(folder / "card.json") as temporary:
-        temporary.write_text(json.dumps(_card(model, arrays), indent=2, ensure_ascii=False) + "\n")
+        card = json.dumps(_card(model, arrays, feature_names), indent=2, ensure_ascii=False)
+        temporary.write_text(card + "\n", encoding="utf-8")
 
 
-def _card(model: Any, arrays: dict[str, Any]) -> dict[str, Any]:
+def _card(model: Any, arrays: dict[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
     from vicinal.version import __version__
 
-    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        names = getattr(model, "feature_names_in_", None)
     return {
         "written_by": f"vicinal {__version__}",
         "steps": [type(step).__name__ for step in transform_steps(model)],

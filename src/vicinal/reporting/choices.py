@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,15 @@ MEANINGS = {
 }
 
 
-def choices(subject: Subject) -> tuple[Chosen, ...]:
-    """One entry a setting that matters."""
+def choices(subject: Subject, reasons: Mapping[str, str] | None = None) -> tuple[Chosen, ...]:
+    """One entry a setting that matters; ``reasons`` are those of settings the model was given."""
     model = subject.estimator
     if subject.voter is None:
         return _committee_choices(model)
     if hasattr(model, "best_params_"):
         return _search_choices(model, type(subject.learner).__name__)
-    return _given_choices(subject)
+    known = reasons or {}
+    return tuple(replace(one, why=known.get(one.name, one.why)) for one in _given_choices(subject))
 
 
 def number(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,10 +11,10 @@ from numpy.typing import NDArray
 from vicinal.reporting.choices import choices
 from vicinal.reporting.errors import errors, probability_margins
 from vicinal.reporting.evaluation import Evaluation, LabeledRows, evaluate
-from vicinal.reporting.findings import Errors, Findings, Metric, NeighborsUsed
+from vicinal.reporting.findings import Errors, Findings, Headline, Metric, NeighborsUsed
 from vicinal.reporting.headline import headline
 from vicinal.reporting.inputs import Inputs, check_inputs
-from vicinal.reporting.maps import Projection, Shown, maps, project
+from vicinal.reporting.maps import Projection, Shown, Voters, maps, project
 from vicinal.reporting.metric import metric_findings
 from vicinal.reporting.neighbors_used import committee_neighbors, learner_neighbors
 from vicinal.reporting.plain_knn import left_out_votes
@@ -43,12 +44,13 @@ def examine(
     ids: Any = None,
     title: str | None = None,
     provenance: Lines | None = None,
+    reasons: Mapping[str, str] | None = None,
 ) -> Findings:
     """What a report says about a fitted model, for :func:`report` and ``vicinal.plot``.
 
     Parameters
     ----------
-    model, X, y, X_test, y_test, feature_names, ids, title, provenance
+    model, X, y, X_test, y_test, feature_names, ids, title, provenance, reasons
         As in :func:`report`.
 
     Returns
@@ -71,13 +73,15 @@ def examine(
     subject = subject_of(model)
     inputs = check_inputs(subject, X, y, X_test, y_test, feature_names, ids)
     evaluation = evaluate(subject, inputs.labels, inputs.train, inputs.test)
-    return _findings(subject, inputs, evaluation, title, provenance)
+    summary = headline(evaluation, choices(subject, reasons))
+    return _findings(subject, inputs, evaluation, summary, title, provenance)
 
 
 def _findings(
     subject: Subject,
     inputs: Inputs,
     evaluation: Evaluation,
+    summary: Headline,
     title: str | None,
     given: Lines | None,
 ) -> Findings:
@@ -95,7 +99,7 @@ def _findings(
         summary=inputs.summary(type(subject.learner or subject.estimator).__name__),
         classes=inputs.classes,
         features=inputs.features,
-        headline=headline(evaluation, choices(subject)),
+        headline=summary,
         maps=maps(shown, (before, after), M, k),
         metric=None if M is None else _metric(subject, M, inputs.train.A, after),
         tuning=tuning(subject),
@@ -132,7 +136,16 @@ def _shown(subject: Subject, inputs: Inputs, evaluation: Evaluation, picked: Ind
         scale=np.where(scale > 0, scale, 1.0),
         Z=subject.embed(A),
         n_rows=len(inputs.pooled_codes),
+        voters=_voters(subject),
     )
+
+
+def _voters(subject: Subject) -> Voters:
+    if subject.voter is None:
+        numbers = {choice.n_neighbors for choice in subject.estimator.chosen_}
+        return Voters(max(numbers), fewer_too=len(numbers) > 1)
+    of_each_class = getattr(subject.voter, "rule", "vote") == "class_mean"
+    return Voters(subject.n_neighbors, of_each_class=of_each_class)
 
 
 def _errors_and_neighbors(

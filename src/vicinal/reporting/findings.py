@@ -97,6 +97,8 @@ class Maps:
     """The point to begin with."""
     focus_why: str
     """Why that one; empty where no neighborhood improved."""
+    voters: str
+    """How many neighbors decide, where that is not the number listed; else empty."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,27 @@ NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
+class Voters:
+    """How many neighbors decide in the model."""
+
+    most: int
+    fewer_too: bool = False
+    """Whether other members of a committee ask fewer."""
+    of_each_class: bool = False
+
+    def beside(self, listed: int) -> str:
+        """A sentence for those who see `listed` neighbors; empty where just these decide."""
+        number = "1 neighbor" if self.most == 1 else f"{self.most} neighbors"
+        whose = " of each class" if self.of_each_class else ""
+        decide = f"The model decides by {'up to ' * self.fewer_too}{number}{whose}"
+        if self.most > listed:
+            return f"{decide}, more than the {listed} that are listed."
+        if self.most < listed or self.of_each_class:
+            return f"{decide}; the {listed} nearest are listed."
+        return ""
+
+
+@dataclass(frozen=True)
 class Shown:
     """The n points on the page: training rows and, marked, held-out ones."""
 
@@ -39,6 +60,7 @@ class Shown:
     """(n, m) learned space."""
     n_rows: int
     """Of which these are a sample."""
+    voters: Voters
 
 
 @dataclass(frozen=True)
@@ -115,6 +137,7 @@ def maps(
         n_rows=shown.n_rows,
         focus=focus,
         focus_why=why,
+        voters=shown.voters.beside(k),
     )
 
 

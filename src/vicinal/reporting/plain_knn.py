@@ -35,10 +35,9 @@ def left_out_k(S: FloatArray, codes: IndexArray) -> int:
         return 1
     rows = stratified_sample(codes, N_QUERIES)
     votes = codes[left_out_neighbors(S, rows, largest)]  # (q, largest)
-    counts = np.cumsum(votes[:, :, None] == np.arange(codes.max() + 1), axis=1)  # (q, K, c)
-    right = np.argmax(counts, axis=2) == codes[rows][:, None]  # (q, K)
-    candidates = np.arange(1, largest + 1, 2)
-    return int(candidates[np.argmax(right[:, candidates - 1].sum(axis=0))])
+    candidates = range(1, largest + 1, 2)
+    right = [np.sum(_winners(votes[:, :k]) == codes[rows]) for k in candidates]
+    return candidates[int(np.argmax(right))]
 
 
 def left_out_neighbors(S: FloatArray, rows: IndexArray, k: int) -> IndexArray:
@@ -55,6 +54,10 @@ def left_out_neighbors(S: FloatArray, rows: IndexArray, k: int) -> IndexArray:
 
 def left_out_votes(Z: FloatArray, codes: IndexArray, rows: IndexArray, k: int) -> IndexArray:
     """(q,) class of most of the k nearest others; ties go to the class with the nearest of them."""
-    votes = codes[left_out_neighbors(Z, rows, min(k, len(Z) - 1))]  # (q, k)
+    return _winners(codes[left_out_neighbors(Z, rows, min(k, len(Z) - 1))])
+
+
+def _winners(votes: IndexArray) -> IndexArray:
+    """(q,) class of most of the votes (q, k), nearest first; the vote of ClassMeanKNN."""
     counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)  # (q, k) of each voter's class
-    return np.asarray(votes[np.arange(len(rows)), np.argmax(counts, axis=1)])
+    return np.asarray(votes[np.arange(len(votes)), np.argmax(counts, axis=1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def report(
     ids: Any = None,
     title: str | None = None,
     provenance: Lines | None = None,
+    reasons: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a page that shows what learning the metric did to the data.
 
@@ -53,6 +55,9 @@ def report(
     provenance : dict of str to str or list of str, optional
         What else to say about where data and model come from. Shape, settings, versions and date
         are always there.
+    reasons : dict of str to str, optional
+        Why a setting that the model was given is what it is, by its name on the page:
+        ``{"K": "The best of 9 by cross-validation."}``. Default: "Given, not tuned".
 
     Returns
     -------
@@ -91,6 +96,7 @@ def report(
         ids=ids,
         title=title,
         provenance=provenance,
+        reasons=reasons,
     )
     target = Path(path)
     with whole_file(target) as unfinished:

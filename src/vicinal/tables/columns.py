@@ -17,6 +17,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 MAX_CATEGORIES = 100
 LARGEST = 1e30  # of numbers and their inverse deviations: products of two stay far from overflow
+MANY_ROWS, MOST_GAPS = 30, 2.5
 FEW_VALUES = 20  # up to here, different values are categories rather than names or measurements
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 ID_NAME = re.compile(r"(.*[_\W])?(id|index|key|nr|no|uuid|guid)|unnamed: ?\d+", re.IGNORECASE)
@@ -144,14 +145,20 @@ def _plan_texts(column: pd.Series) -> ColumnPlan:
 
 
 def _counts_rows(column: pd.Series) -> bool:
-    """Different integers that follow each other, or that the name calls an identifier."""
-    if not pd.api.types.is_integer_dtype(column) or len(column) < 10 or column.isna().any():
+    """Different integers that follow each other, or that the name calls an identifier.
+
+    Of a table that was split they follow each other with gaps: 30 or more different ones in a
+    range of 2.5 times as many are no measurement.
+    """
+    n = len(column)
+    if not pd.api.types.is_integer_dtype(column) or n < 10 or column.isna().any():
         return False
-    values = np.sort(column.to_numpy(dtype=np.int64))
+    values = np.sort(column.to_numpy(dtype=np.float64))
     if (values[1:] == values[:-1]).any():
         return False
-    consecutive = bool((values[1:] - values[:-1] == 1).all())
-    return consecutive or ID_NAME.fullmatch(str(column.name)) is not None
+    span = values[-1] - values[0] + 1
+    dense = span == n or (n >= MANY_ROWS and span <= MOST_GAPS * n)
+    return bool(dense) or ID_NAME.fullmatch(str(column.name)) is not None
 
 
 def _dropped(column: pd.Series, reason: str) -> ColumnPlan:

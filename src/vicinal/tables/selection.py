@@ -90,10 +90,27 @@ def candidates(rows: Rows, settings: FitSettings) -> Iterator[Candidate]:
     splits = make_folds(rows.y, rows.groups, N_FOLDS, settings.seed)
     plain = _plain(rows, splits, watch)
     yield plain
-    if settings.method in ("auto", "single"):
-        yield _automatic(rows, settings, watch)
-    elif settings.method != "plain":
-        yield from _learned(rows, settings, splits, plain, watch)
+    try:
+        if settings.method in ("auto", "single"):
+            yield _automatic(rows, settings, watch)
+        elif settings.method != "plain":
+            yield from _learned(rows, settings, splits, plain, watch)
+    except ValueError as error:
+        raise TableError(_too_few(rows, settings.method, error)) from error
+
+
+def _too_few(rows: Rows, method: str, error: ValueError) -> str:
+    """Why a method cannot learn from a table that K-NN can: in the end, too few rows or groups."""
+    labels, sizes = np.unique(rows.y, return_counts=True)
+    facts = f"class {str(labels[sizes.argmin()])!r} has {sizes.min()} row(s)"
+    if rows.groups is not None:
+        groups = [len(np.unique(rows.groups[rows.y == label])) for label in labels]
+        facts = f"class {str(labels[np.argmin(groups)])!r} is in {min(groups)} group(s)"
+    return (
+        f"{method} cannot be fitted and cross-validated on these {len(rows.y)} rows, where {facts}: "
+        f"give every class more rows{' and groups' if rows.groups is not None else ''}, or use "
+        f"--method plain. ({error})"
+    )
 
 
 def _plain(rows: Rows, splits: list[Split], watch: Watch) -> Candidate:

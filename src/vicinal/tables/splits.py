@@ -14,6 +14,9 @@ from vicinal.tables.errors import TableError
 IndexArray: TypeAlias = NDArray[np.intp]
 Split: TypeAlias = tuple[IndexArray, IndexArray]
 
+MOST_PARTS = 20
+"""A held-out share is a fraction with a denominator up to this, or 1/s."""
+
 
 def make_folds(
     y: NDArray[Any], groups: NDArray[Any] | None, n_splits: int, seed: int
@@ -29,7 +32,8 @@ def make_folds(
         n_splits = min(n_splits, len(np.unique(groups)))
     if n_splits < 2:
         raise TableError(
-            "cross-validation needs two rows of a class, and two groups if there are any"
+            "cross-validation needs two rows of a class, and two groups if there are any; give "
+            "more rows"
         )
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     folds = kind(n_splits=n_splits, shuffle=True, random_state=seed)
@@ -43,5 +47,16 @@ def make_folds(
 
 
 def hold_out(y: NDArray[Any], groups: NDArray[Any] | None, share: float, seed: int) -> Split:
-    """Training rows and held-out rows, about `share` of all: one of 1/share folds."""
-    return make_folds(y, groups, max(2, round(1.0 / share)), seed)[0]
+    """Training rows and held-out rows, about `share` of all: r of s folds, r/s being near it."""
+    sizes = range(2, max(MOST_PARTS, round(1.0 / share)) + 1)
+    parts = min(sizes, key=lambda s: (round(abs(_taken(share, s) / s - share), 12), s))
+    folds = make_folds(y, groups, parts, seed)
+    held_out = np.sort(np.concatenate([b for _, b in folds[: _taken(share, len(folds))]]))
+    train = np.setdiff1d(np.arange(len(y)), held_out)
+    if len(np.unique(y[train])) < 2:
+        raise TableError("--holdout leaves one class to learn from; hold out less, or give --test")
+    return train, held_out
+
+
+def _taken(share: float, parts: int) -> int:
+    return min(max(1, round(share * parts)), parts - 1)

@@ -183,6 +183,7 @@ class TableModel:
         absent = [repr(plan.name) for plan in used if plan.name not in frame.columns]
         if absent:
             there = ", ".join(map(repr, frame.columns[:12]))
+            there += ", …" if len(frame.columns) > 12 else ""
             raise TableError(
                 f"missing column(s) {', '.join(absent)}; the table has {there}: rename a column, "
                 "or add it (empty, if the values are unknown: they are filled as in training)"

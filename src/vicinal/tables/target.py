@@ -48,7 +48,8 @@ def labels_like(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
 def _check_classes(name: str, numbers: NDArray[np.float64], *, integral: bool) -> None:
     n, values = len(numbers), len(np.unique(numbers))
     measured = values > FEW_VALUES and not integral
-    if measured or (values > MANY_VALUES and n < 5 * values):
+    rare = values > max(FEW_VALUES, n / 2) or (values > MANY_VALUES and n < 5 * values)
+    if measured or rare:
         raise TableError(
             f"target {name!r} looks like a measured number ({values} different values in {n} "
             "rows), and vicinal predicts classes; cut it into ranges first, or name another column"

@@ -24,7 +24,7 @@ function verdict() {
   const than = `than plain K-NN (${percent(scores[1].accuracy)})`;
   const odds = p < 0.001 ? 'p < 0.001' : `p = ${number(p, 2)}`;
   const swapped = `It gets ${plural(gained, 'row')} right that plain K-NN gets wrong, and loses ${count(lost)}`;
-  if (gained + lost === 0) return 'right, exactly the rows that plain K-NN gets right: learning the metric changed no prediction.';
+  if (gained + lost === 0) return 'right: exactly the rows that plain K-NN gets right. Learning the metric neither helped nor hurt here.';
   const direction = points === 0 ? `right, as many as plain K-NN` : `right: ${size} points ${points > 0 ? 'better' : 'worse'} ${than}`;
   const judgment = p < 0.05 ? `more than chance explains (sign test, ${odds})` : `which chance may explain (sign test, ${odds})`;
   return `${direction}. ${swapped}, ${judgment}.`;

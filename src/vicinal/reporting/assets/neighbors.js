@@ -14,6 +14,7 @@ function drawNeighborhoods() {
   const shown = maps.ids.length;
   byId('maps-note').textContent = (shown < maps.n_rows
     ? `The maps show a stratified sample of ${count(shown)} of ${count(maps.n_rows)} rows, and neighbors are sought among them. ` : '')
+    + (maps.voters ? `${maps.voters} ` : '')
     + 'A map of two directions cannot show all distances; the table has the exact ones.'
     + (maps.held_out.some(Boolean) ? ' Held-out rows are nobody\u2019s neighbors.' : '');
   selection.listeners.push(drawPanel);
