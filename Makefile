@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+JOBS ?= 2
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -42,7 +43,7 @@ imports: $(STAMP)  ## import-linter: the dependency direction
 	$(BIN)/lint-imports --no-logo
 
 unit: $(STAMP)  ## pytest with coverage: tests and the examples in docstrings
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term
 
 examples: $(STAMP)  ## run every script in examples/
 	@set -e; for script in $(wildcard examples/*.py); do \

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vicinal.cli.options import AsJson, ModelPath, require_folder
+from vicinal.cli.options import AsJson, ModelPath, require_place
 from vicinal.cli.output import Output
 from vicinal.cli.predict import load_table_model
 
@@ -33,7 +33,7 @@ def export(
     """
     if to not in FORMATS:
         raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--to")
-    require_folder(out, "--out")
+    require_place(out, "--out", model)
     output = Output(as_json)
     fitted = load_table_model(model)
     if getattr(fitted.estimator, "mode", "") == "committee":

@@ -15,7 +15,7 @@ from vicinal.cli.options import (
     Seed,
     Target,
     TrainFile,
-    require_folder,
+    require_place,
     seconds_of,
 )
 from vicinal.cli.output import Output
@@ -111,5 +111,5 @@ def _check_usage(request: FitRequest) -> None:
         raise typer.BadParameter("use a number above 0", param_hint="--effort")
     if request.report is not None and method == "plain":
         raise typer.BadParameter("the page is about a learned metric", param_hint="--report")
-    require_folder(request.out, "--out")
-    require_folder(request.report, "--report")
+    require_place(request.out, "--out", request.train, request.test, request.report)
+    require_place(request.report, "--report", request.train, request.test)

@@ -128,7 +128,8 @@ def _read(request: FitRequest, output: Output) -> Parts:
         require_column(test, request.target, "--test")
         test = test[test[request.target].notna()]
         no_features = (request.id_column, request.group_column)
-        check_test(known, test, request.target, no_features, request.keep)
+        for text in check_test(known, test, request.target, no_features, request.keep):
+            output.remark(text)
         return Parts(known, test, known)
     if request.holdout is None:
         return Parts(known, None, known)

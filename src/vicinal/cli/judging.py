@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vicinal.tables.columns import encode
+from vicinal.tables.columns import as_texts, encode
 from vicinal.tables.errors import TableError
+from vicinal.tables.plan import MISSING, ColumnPlan
 from vicinal.tables.preparation import check_columns, prepare_training
 from vicinal.tables.table_model import TableModel
 from vicinal.tables.target import labels_like
@@ -21,8 +22,8 @@ def check_test(
     target: str,
     no_features: Sequence[str | None],
     keep: Sequence[str],
-) -> None:
-    """Refuse a test table that the model of `train` could not predict.
+) -> list[str]:
+    """Refuse a test table that the model of `train` could not predict; remarks on the others.
 
     Parameters
     ----------
@@ -35,6 +36,7 @@ def check_test(
     """
     id_column, group_column = no_features
     plans = prepare_training(train, target, id_column, group_column, keep).columns
+    remarks: list[str] = []
     try:
         if len(test) == 0:
             raise TableError(f"no row has a class in {target!r}")
@@ -42,8 +44,17 @@ def check_test(
             if plan.kind != "dropped":
                 check_columns(test, [plan.name])
                 encode(test[plan.name], plan, ignore_unseen=True)
+                remarks += _unseen(test[plan.name], plan)
     except TableError as error:
         raise TableError(f"the test table does not fit the training table: {error}") from error
+    return remarks
+
+
+def _unseen(column: pd.Series, plan: ColumnPlan) -> Iterator[str]:
+    new = set(as_texts(column)) - {*plan.categories, MISSING}
+    if plan.kind == "category" and new:
+        shown = ", ".join(map(repr, sorted(new)[:5])) + (", …" if len(new) > 5 else "")
+        yield f"note: test column {plan.name!r}: {shown} not in training, taken as no known one"
 
 
 def judge(model: TableModel, plain: TableModel, test: pd.DataFrame) -> dict[str, Any]:

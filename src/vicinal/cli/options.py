@@ -66,7 +66,14 @@ def require_column(frame: Any, name: str | None, option: str) -> None:
         raise typer.BadParameter(str(error), param_hint=option) from error
 
 
-def require_folder(path: Path | None, option: str) -> None:
-    """Better to know before an hour of work than after it."""
-    if path is not None and not path.absolute().parent.is_dir():
+def require_place(path: Path | None, option: str, *inputs: Path | None) -> None:
+    """Whether an output can go there, and replaces none of the inputs: better known before."""
+    if path is None:
+        return
+    if not path.absolute().parent.is_dir():
         raise typer.BadParameter(f"there is no folder {path.parent}", param_hint=option)
+    if any(read is not None and path.resolve() == read.resolve() for read in inputs):
+        raise typer.BadParameter(
+            f"{path} is another file of this command, and would be replaced; choose another name",
+            param_hint=option,
+        )

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Output:
     def document(self, value: Any) -> None:
         """The JSON document, if that is what is wanted."""
         if self.as_json:
-            print(json.dumps(value, default=_plain, ensure_ascii=False, indent=2))
+            print(json.dumps(_plain(value), ensure_ascii=False, indent=2))
 
 
 @contextmanager
@@ -85,6 +86,13 @@ def _console(stream: Any) -> Console:
 
 
 def _plain(value: Any) -> Any:
+    """What JSON can hold, whatever a file of somebody else holds; NaN and infinity are null."""
     if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+        return _plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -11,7 +11,7 @@ import pandas as pd
 import typer
 
 from vicinal.cli.messages import remarks
-from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen, require_folder
+from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen, require_place
 from vicinal.cli.output import Output, percent
 from vicinal.model_file import load
 from vicinal.tables.preparation import row_ids
@@ -46,7 +46,7 @@ def predict(
 
     vicinal predict model.vicinal new.parquet --neighbors 0 --unseen ignore | head
     """
-    require_folder(out, "--out")
+    require_place(out, "--out", model, new)
     output, ignore = Output(as_json), ignores_unseen(unseen)
     fitted, frame = load_both(model, new)
     X = fitted.prepare(frame, ignore_unseen=ignore)
@@ -76,7 +76,7 @@ def transform(
 
     vicinal transform model.vicinal new.csv --out embedded.parquet
     """
-    require_folder(out, "--out")
+    require_place(out, "--out", model, new)
     output, ignore = Output(as_json), ignores_unseen(unseen)
     fitted, frame = load_both(model, new)
     Z = fitted.embed(fitted.prepare(frame, ignore_unseen=ignore))

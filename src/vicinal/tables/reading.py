@@ -137,6 +137,11 @@ def _load_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         raise TableError(f"{path.name} is not an NPZ archive: {error}") from error
+    except ValueError as error:  # NumPy would go on to advise unpickling
+        raise TableError(
+            f"{path.name} is not an NPZ archive of numbers and texts; save arrays of such with "
+            "numpy.savez, no Python objects"
+        ) from error
 
 
 def _named_classes(arrays: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:

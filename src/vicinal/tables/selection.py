@@ -102,14 +102,16 @@ def candidates(rows: Rows, settings: FitSettings) -> Iterator[Candidate]:
 def _too_few(rows: Rows, method: str, error: ValueError) -> str:
     """Why a method cannot learn from a table that K-NN can: in the end, too few rows or groups."""
     labels, sizes = np.unique(rows.y, return_counts=True)
-    facts = f"class {str(labels[sizes.argmin()])!r} has {sizes.min()} row(s)"
+    facts, more = f"{sizes.min()} row(s)", "rows"
+    rarest = labels[sizes.argmin()]
     if rows.groups is not None:
         groups = [len(np.unique(rows.groups[rows.y == label])) for label in labels]
-        facts = f"class {str(labels[np.argmin(groups)])!r} is in {min(groups)} group(s)"
+        facts, more = f"rows of {min(groups)} group(s)", "rows and groups"
+        rarest = labels[np.argmin(groups)]
     return (
-        f"{method} cannot be fitted and cross-validated on these {len(rows.y)} rows, where {facts}: "
-        f"give every class more rows{' and groups' if rows.groups is not None else ''}, or use "
-        f"--method plain. ({error})"
+        f"{method} cannot be fitted and cross-validated on these {len(rows.y)} rows, where class "
+        f"{str(rarest)!r} has {facts}: give every class more {more}, or use --method plain. "
+        f"({error})"
     )
 
 

@@ -50,13 +50,14 @@ def hold_out(y: NDArray[Any], groups: NDArray[Any] | None, share: float, seed: i
     """Training rows and held-out rows, about `share` of all: r of s folds, r/s being near it."""
     sizes = range(2, max(MOST_PARTS, round(1.0 / share)) + 1)
     parts = min(sizes, key=lambda s: (round(abs(_taken(share, s) / s - share), 12), s))
-    folds = make_folds(y, groups, parts, seed)
-    held_out = np.sort(np.concatenate([b for _, b in folds[: _taken(share, len(folds))]]))
-    train = np.setdiff1d(np.arange(len(y)), held_out)
-    if len(np.unique(y[train])) < 2:
-        raise TableError("--holdout leaves one class to learn from; hold out less, or give --test")
+    folds = [test for _, test in make_folds(y, groups, parts, seed)]
+    for taken in range(_taken(share, len(folds)), 0, -1):  # one of them leaves two classes
+        held_out = np.sort(np.concatenate(folds[:taken]))
+        train = np.setdiff1d(np.arange(len(y)), held_out)
+        if len(np.unique(y[train])) > 1:
+            break
     return train, held_out
 
 
 def _taken(share: float, parts: int) -> int:
-    return min(max(1, round(share * parts)), parts - 1)
+    return max(1, min(round(share * parts), parts - 1))

@@ -131,3 +131,22 @@ def test_what_is_no_time(text):
 
 def test_shown_durations():
     assert [show_duration(s) for s in (0.01, 3.14, 300)] == ["< 0.1 s", "3.1 s", "5.0 min"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "train.csv", "--target", "grows", "--out", "train.csv"],
+        ["fit", "train.csv", "--target", "grows", "--report", "../{}/train.csv"],
+        ["fit", "train.csv", "--target", "grows", "--out", "x", "--report", "x"],
+        ["predict", "train.csv", "new.csv", "--out", "new.csv"],
+        ["transform", "train.csv", "new.csv", "--out", "new.csv"],
+        ["export", "train.csv", "--to", "onnx", "--out", "train.csv"],
+    ],
+)
+def test_no_output_replaces_an_input(folder, run, words):
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    result = run(*(word.format(folder.name) for word in words))
+    assert result.exit_code == 2
+    assert "would be replaced" in " ".join(result.stderr.replace("│", " ").split())
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before

@@ -230,3 +230,44 @@ def test_the_page_gets_the_names_and_the_held_out_rows(folder, run, monkeypatch)
     assert set(seen["y_test"]) <= {"well", "poorly"}
     assert seen["provenance"]["Seed"] == "0"
     assert any(line.startswith("planet: dropped") for line in seen["provenance"]["Columns"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"drop": "width"}, "there is no column 'width'"),
+        ({"width": "12 kg"}, "column 'width' holds numbers, but 20"),
+        ({"grows": None}, "no row has a class in 'grows'"),
+    ],
+)
+def test_a_test_table_that_does_not_fit_is_refused_before_the_work(
+    folder, run, plants, monkeypatch, change, message
+):
+    test = plants[100:].drop(columns=change.pop("drop", [])).assign(**change)
+    test.to_parquet("test.parquet")
+    monkeypatch.setattr("vicinal.cli.fitting._fit", lambda *_: pytest.fail("it was fitted"))
+    result = run("fit", "train.csv", *COLUMNS, "--test", "test.parquet")
+    assert result.exit_code == 1
+    assert f"the test table does not fit the training table: {message}" in result.stderr
+
+
+def test_unseen_categories_of_a_test_table_are_said(folder, run, plants):
+    plants[100:].assign(soil="moss").to_parquet("test.parquet")
+    result = run("fit", "train.csv", *COLUMNS, "--method", "gmml", "--test", "test.parquet")
+    assert result.exit_code == 0
+    assert "note: test column 'soil': 'moss' not in training" in result.stderr
+
+
+def test_the_page_and_the_terminal_agree_on_held_out_accuracies(folder, run, monkeypatch):
+    import vicinal.reporting.write as write
+
+    seen = []
+    page = write.page
+    monkeypatch.setattr(write, "page", lambda findings: seen.append(findings) or page(findings))
+    words = ["--method", "nca", "--holdout", "0.4", "--report", "r.html", "--seed", "3"]
+    assert run("fit", "train.csv", *COLUMNS, *words).exit_code == 0
+    told = load(folder / "model.vicinal").provenance
+    learned, plain, _ = seen[0].headline.scores
+    assert learned.accuracy == told["held_out"]["accuracy"]
+    assert plain.accuracy == told["held_out"]["plain_accuracy"]
+    assert {c.name: c.why for c in seen[0].headline.chosen}["K"] == f"{told['how']}."

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
-from vicinal.model_file import load
+from vicinal.model_file import load, save
 
 MODELS = ["plain", "nca", "auto", "single"]
 
@@ -158,12 +159,11 @@ def test_a_file_that_is_no_model_is_1(folder, run, words):
 
 def test_a_model_without_columns_is_for_python(folder, run):
     import vicinal as vc
-    from vicinal.model_file import save
 
     save(vc.GMML().fit(np.eye(4), [0, 0, 1, 1]), "g.vicinal")
     result = run("info", "g.vicinal")
     assert result.exit_code == 1
-    assert "holds a GMML without columns" in result.stderr
+    assert "holds an estimator (GMML) without the columns" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -195,3 +195,68 @@ def test_markup_in_the_data_is_text(folder, run):
     assert "[/bold]" in text
     document = json.loads(run("info", "model.vicinal", "--json").stdout)
     assert set(document["classes"]) == {"[/bold]", "<script>"}
+
+
+@pytest.mark.parametrize(
+    "provenance",
+    [
+        {"how": 3, "held_out": [1], "cross_validated_accuracy": "high", "command": {"a": 1}},
+        {"held_out": {"accuracy": None, "rows": "many"}, "timed_out": "yes", "command": "x"},
+        {"cross_validated_accuracy": float("nan"), 1.5: (2,), "plain": np.arange(3)},
+        ["no", "dict"],
+        None,
+    ],
+)
+def test_info_trusts_nothing_that_the_writer_says(folder, run, fitted, provenance):
+    model = replace(load(fitted / "nca.vicinal"), provenance=provenance)
+    save(model, "odd.vicinal")
+    text = run("info", "odd.vicinal").stdout
+    assert "100 training rows" in text
+    assert "cross-validated" not in text
+    told = json.loads(run("info", "odd.vicinal", "--json").stdout, parse_constant=pytest.fail)
+    assert told["rows"] == 100
+
+
+def test_texts_of_strangers_cannot_command_the_terminal(folder, run):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"x\x1b[2J": rng.normal(size=40), "y": ["a\x1b]0;title\x07", "b\x9b1m"] * 20}
+    )
+    table.to_parquet("odd.parquet")
+    assert run("fit", "odd.parquet", "--target", "y", "--method", "plain").exit_code == 0
+    shown = run("info", "model.vicinal").stdout
+    assert r"x\x1b[2J" in shown
+    table.drop(columns="x\x1b[2J").to_parquet("less.parquet")
+    error = run("predict", "model.vicinal", "less.parquet").stderr
+    missing = run("explain", "model.vicinal", "odd.parquet", "--row", "0").stdout
+    assert not set(shown + error + missing) & {"\x1b", "\x07", "\x9b"}
+
+
+def test_remarks_go_to_stderr_with_json_too(folder, run, fitted, plants):
+    plants[100:].assign(height=np.nan).to_csv("holes.csv", index=False)
+    result = run("predict", fitted / "nca.vicinal", "holes.csv", "--json")
+    assert len(json.loads(result.stdout)) == 20
+    assert "'height': 20 missing, filled with" in result.stderr
+    assert "of the 20 rows are right" in result.stderr
+
+
+def test_exports_name_the_features_and_the_rows(folder, run, fitted, plants):
+    faiss = pytest.importorskip("faiss")
+    plants[:100].drop(columns="plant").to_csv("unnamed.csv", index=False)
+    words = ["--target", "grows", "--method", "gmml", "--holdout", "0.3"]
+    assert run("fit", "unnamed.csv", *words).exit_code == 0
+    model = load("model.vicinal")
+    assert run("export", "model.vicinal", "--to", "npy", "--out", "arrays").exit_code == 0
+    card = json.loads((folder / "arrays" / "card.json").read_text(encoding="utf-8"))
+    assert card["feature_names"] == list(model.feature_names)
+    assert run("export", "model.vicinal", "--to", "faiss", "--out", "m.faiss").exit_code == 0
+    Z = model.embed(model.training_rows[:5]).astype(np.float32)
+    _, found = faiss.read_index("m.faiss").search(Z, 1)
+    assert found[:, 0].tolist() == model.ids[:5].tolist() != list(range(5))
+
+
+def test_no_share_is_minus_zero(folder, run, fitted):
+    text = run(
+        "explain", fitted / "nca.vicinal", "new.csv", "--row", "1", "--neighbors", "9"
+    ).stdout
+    assert "(-0 %)" not in text

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
+from vicinal.classifiers.class_mean import ClassMeanKNN
 from vicinal.reporting import examine
 from vicinal.reporting.plain_knn import left_out_k, left_out_neighbors, left_out_votes
 from vicinal.reporting.sampling import stratified_sample
@@ -95,3 +96,19 @@ def test_samples_keep_the_proportions_of_the_classes(size):
 
 def test_small_samples_are_whole():
     np.testing.assert_array_equal(stratified_sample(np.array([1, 0, 1]), 3), [0, 1, 2])
+
+
+def test_left_out_k_breaks_ties_as_the_vote_does():
+    """With many small classes nearly all votes are ties; the code of a class means nothing."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(40), 4)
+    S = 2 * rng.normal(size=(40, 4))[codes] + rng.normal(size=(160, 4))
+    right = {}
+    for k in range(1, 32, 2):
+        voter = ClassMeanKNN(k, rule="vote")
+        rest = [np.delete(np.arange(160), i) for i in range(160)]
+        right[k] = sum(
+            voter.fit(S[others], codes[others]).predict(S[[i]])[0] == codes[i]
+            for i, others in enumerate(rest)
+        )
+    assert left_out_k(S, codes) == max(right, key=lambda k: (right[k], -k))

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
 from vicinal.reporting import examine
+from vicinal.reporting.maps import Voters
 from vicinal.reporting.metric import feature_weights, metric_findings
 
 
@@ -106,3 +109,25 @@ def test_the_page_begins_with_a_row_that_learning_the_metric_rescued(wine, wine_
             for near in (maps.near_before, maps.near_after)
         ]
         assert (own[1] - own[0])[maps.focus] == (own[1] - own[0]).max()
+
+
+@pytest.mark.parametrize(
+    ("voters", "text"),
+    [
+        (Voters(37, fewer_too=True), "by up to 37 neighbors, more than the 10 that are listed."),
+        (Voters(15, of_each_class=True), "by 15 neighbors of each class, more than the 10"),
+        (Voters(1), "by 1 neighbor; the 10 nearest are listed."),
+    ],
+)
+def test_how_many_decide_is_said_where_others_are_listed(voters, text):
+    assert text in voters.beside(10)
+    assert Voters(10).beside(10) == ""
+
+
+def test_the_page_says_that_more_neighbors_decide_than_are_listed(iris):
+    X, y = iris
+    model = make_pipeline(vc.GMML(), KNeighborsClassifier(15)).fit(X, y)
+    found = examine(model, X, y, reasons={"K": "The best of 9."})
+    assert found.maps.near_after.rows.shape[1] == 10
+    assert "15 neighbors, more than the 10" in found.maps.voters
+    assert {one.name: one.why for one in found.headline.chosen}["K"] == "The best of 9."

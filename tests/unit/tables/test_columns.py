@@ -123,6 +123,17 @@ def test_different_integers_are_an_identifier_only_by_name_or_if_they_follow_eac
     assert plan_column(column(np.arange(40) % 39, "year")).kind == "number"  # one repeats
 
 
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_row_numbers_are_recognized_in_a_part_of_the_table(share):
+    """Of a split table, or one with rows left out, they do not follow each other any more."""
+    part = np.random.default_rng(1).permutation(200)[: int(200 * share)]
+    assert plan_column(column(part, "sample")).kind == "dropped"
+    assert plan_column(column(part * 4, "sample")).kind == "number"
+    assert plan_column(column(part[:20], "age")).kind == "number"  # too few to tell
+    huge = np.array([-(2**62), *range(10), 2**62])
+    assert plan_column(column(huge, "far apart")).kind == "number"
+
+
 def test_few_texts_that_look_like_numbers_are_categories():
     assert plan_column(column(["0", "1", "2", "3+"] * 10)).kind == "category"
 

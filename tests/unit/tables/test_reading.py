@@ -142,3 +142,15 @@ def test_unknown_endings_write_nothing(tmp_path):
     with pytest.raises(TableError, match="ending"):
         write_table(TABLE, tmp_path / "t.json")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", ["text", "objects"])
+def test_npz_files_are_never_unpickled_nor_is_it_advised(tmp_path, content):
+    path = tmp_path / "t.npz"
+    if content == "text":
+        path.write_text("a,b\n1,2\n")
+    else:
+        np.savez(path, X=np.array([[{}]], dtype=object), y=[1])
+    with pytest.raises(TableError, match="not an NPZ archive of numbers and texts") as told:
+        read_table(path, ["y"])
+    assert "pickle" not in str(told.value)

@@ -140,3 +140,25 @@ def test_groups_are_never_split(rows):
 def test_an_unknown_method_is_named(rows):
     with pytest.raises(TableError, match="'nope' is unknown; use auto"):
         list(candidates(rows, FitSettings("nope")))
+
+
+@pytest.mark.parametrize("method", ["ann", "auto", "nca"])
+def test_too_few_rows_for_a_method_name_the_class_and_the_way_out(method):
+    rows = Rows(np.random.default_rng(0).normal(size=(6, 3)), np.repeat(["x", "y", "z"], 2))
+    steps = candidates(rows, FitSettings(method))
+    assert type(next(steps).estimator).__name__ == "ClassMeanKNN"
+    with pytest.raises(
+        TableError, match=r"'x' has 2 row.*more rows, or use --method plain"
+    ) as told:
+        list(steps)
+    assert str(told.value).startswith(method)
+
+
+@pytest.mark.filterwarnings("ignore::vicinal.exceptions.ExcludedRowsWarning")
+def test_a_fold_of_one_class_is_told_with_its_groups():
+    """ANNSearchCV cannot leave out such a fold."""
+    groups = np.repeat(np.arange(6), 10)
+    y = np.where((groups == 0) & (np.arange(60) > 1), "b", "a")
+    rows = Rows(np.random.default_rng(0).normal(size=(60, 2)), y, groups)
+    with pytest.raises(TableError, match=r"'b' has rows of 1 group.*more rows and groups"):
+        list(candidates(rows, FitSettings("ann")))

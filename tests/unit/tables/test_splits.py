@@ -41,10 +41,26 @@ def test_what_cannot_be_split_is_refused():
         make_folds(np.repeat([0, 1], 10), np.repeat([0, 1], 10), 2, 0)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.15, 0.25, 0.3, 0.4, 0.5])
 def test_the_held_out_share(share):
     y = np.repeat([0, 1], [120, 80])
     train, test = hold_out(y, None, share, 0)
     assert len(test) == pytest.approx(200 * share, abs=1)
-    assert y[test].mean() == pytest.approx(0.4, abs=0.02)
+    assert y[test].mean() == pytest.approx(0.4, abs=0.02 if share >= 0.1 else 0.2)
     assert sorted([*train, *test]) == list(range(200))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_the_held_out_share_of_groups(share):
+    y, groups = np.tile([0, 1], 100), np.repeat(np.arange(40), 5)
+    train, test = hold_out(y, groups, share, 0)
+    assert not set(groups[train]) & set(groups[test])
+    assert len(test) == pytest.approx(200 * share, abs=10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_classes_remain_to_learn_from(seed):
+    y, groups = np.repeat([0, 1], [6, 2]), np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    train, test = hold_out(y, groups, 0.5, seed)
+    assert len(np.unique(y[train])) == 2
+    assert sorted([*train, *test]) == list(range(8))

@@ -35,6 +35,7 @@ def test_integers_stay_and_the_rest_is_text(values, expected):
     [
         (RNG.normal(size=100), "'y' looks like a measured number .100 different.*ranges"),
         (RNG.permutation(1000)[:400], "measured number"),
+        (np.arange(90) % 60, "measured number"),
         (["a"] * 10, "1 class; two"),
         ([2] * 10, "1 class; two"),
         ([f"name {i}" for i in range(50)], "names rather than classes"),
