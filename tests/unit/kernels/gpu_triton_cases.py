@@ -14,7 +14,6 @@ import torch
 from vicinal.kernels.gpu import GpuKernel
 from vicinal.objective.neighbor_sets import compare
 
-DEVICE = sys.argv[1]
 CASES = {
     "pure tiles, mixed tiles, a class of one": {"sizes": [200, 1, 150]},
     "many small classes": {"sizes": [7] * 20},
@@ -30,7 +29,7 @@ CASES = {
 }
 
 
-def run(sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, outlier=0.0, **sets):
+def run(device, sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, outlier=0.0, **sets):
     rng = np.random.default_rng(0)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     n = int(offsets[-1])
@@ -47,7 +46,7 @@ def run(sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, outlier=0.
     V = rng.standard_normal((n, 2)) * [1.0, 1e-4]
     results = []
     for engine, digits in (("torch", "high"), ("triton", precision)):
-        kernel = GpuKernel(comparisons, DEVICE, digits, engine)
+        kernel = GpuKernel(comparisons, device, digits, engine)
         sweep = kernel.evaluate(kernel.tensor(Z), alpha)
         rows_there = kernel.tensor(rows)
         s, t = sweep.soft_averages(rows_there)
@@ -65,4 +64,4 @@ def run(sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, outlier=0.
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # NumPy's, of exponentials that are masked afterwards
     for name, options in CASES.items():
-        sys.stdout.write(json.dumps({"case": name, **run(**options)}) + "\n")
+        sys.stdout.write(json.dumps({"case": name, **run(sys.argv[1], **options)}) + "\n")
