@@ -52,5 +52,10 @@ def _stratified(n_splits: int, y: NDArray[Any], groups: Any, random_state: Any) 
     n_splits = max(2, min(n_splits, largest))
     if groups is None:
         return StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
-    n_splits = max(2, min(n_splits, len(np.unique(groups))))
-    return StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise ValueError(
+            "groups has one group only, and no row can be judged by rows of another one; give at "
+            "least two groups, or none"
+        )
+    return StratifiedGroupKFold(min(n_splits, n_groups), shuffle=True, random_state=random_state)
