@@ -111,7 +111,8 @@ class AutomaticFit:
         scores = score_candidates(
             self._samples, self._folds, paths.metrics, schedule.clock, schedule.n_threads
         )
-        timed_out = len(paths.metrics) < len(STARTS) + len(DESCENTS) * len(ITERATES)
+        complete = len(paths.metrics) == len(STARTS) + len(DESCENTS) * len(ITERATES)
+        timed_out = schedule.clock.is_up() and not complete
         order = rank(scores.errors, scores.log_losses)
         choose = self._committee if mode == "committee" else self._single
         metrics, chosen, oof = choose(paths, scores, order)

@@ -105,8 +105,12 @@ def metric_path(
     """Descend, and keep the iterates asked for.
 
     Where the descent converges sooner, its end stands for the later iterates; where `stop` ends
-    it, they are missing.
+    it, they are missing. Where no row has both a similar and a dissimilar one (every class has one
+    row, say), there is nothing to descend, and no iterate.
     """
+    objective = _objective(part.data, descent)
+    if objective.n_rows == 0:
+        return MetricPath({}, np.empty(0))
     kept: dict[int, FloatArray] = {}
 
     def keep(progress: Progress) -> bool:
@@ -115,7 +119,7 @@ def metric_path(
         return stop()
 
     solution = lbfgs(
-        _objective(part.data, descent),
+        objective,
         part.start(descent.perplexity),
         max_iter=iterates[-1],
         tol=TOL,
@@ -128,7 +132,7 @@ def metric_path(
 
 
 def _objective(data: LabeledData, descent: Descent) -> NeighborObjective:
-    comparisons = compare(data.X, data.offsets, groups=data.groups)
+    comparisons = compare(data.X, data.offsets, groups=data.groups, may_be_empty=True)
     n, m = data.X.shape
     return NeighborObjective(
         X=data.X,

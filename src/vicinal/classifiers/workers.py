@@ -39,7 +39,7 @@ def work_through(
     n_threads: int,
     done: Callable[[Task], object] = lambda task: None,
 ) -> list[Result]:
-    """The results of all tasks, in their order; those not begun when time is up are not begun.
+    """The results of all tasks, in their order; a task looks at the clock by itself.
 
     Every task runs in one thread (kernels included), so that results do not depend on
     `n_threads`. `done` is told of each finished task, in the calling thread. An exception, Ctrl-C

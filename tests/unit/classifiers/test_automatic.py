@@ -149,6 +149,7 @@ def test_every_choice_is_readable(committee):
     assert committee.chosen_[0].configuration in report
     accuracy = np.mean(committee.oof_proba_.argmax(axis=1) == committee.y_fit_[committee.oof_rows_])
     assert committee.best_score_ == pytest.approx(accuracy)
+    assert_allclose(committee.oof_proba_.sum(axis=1), 1.0)  # a mean over the repeated folds
 
 
 def test_outcome_depends_on_the_seed_and_not_on_threads(committee):
@@ -227,6 +228,17 @@ def test_one_member_classes_constant_columns_and_huge_scales():
     assert "alone" in model.classes_
     assert np.isfinite(model.predict_proba(samples)).all()
     assert model.best_score_ > 0.9
+
+
+@pytest.mark.parametrize("mode", ["committee", "single"])
+def test_classes_of_two_leave_the_starting_metrics(mode):
+    """A fold's training part then has one row of each class: there is nothing to learn from."""
+    labels = np.repeat(np.arange(20), 2)
+    samples = np.eye(20)[labels] + 0.01 * np.random.default_rng(0).normal(size=(40, 20))
+    model = vc.ANNClassifier(mode).fit(samples, labels)
+    assert not model.timed_out_
+    assert {choice.configuration for choice in model.chosen_} <= {"euclid", "whitened"}
+    assert model.score(samples, labels) == 1.0
 
 
 def test_large_data_are_tuned_on_a_stratified_sample_and_all_rows_vote():
