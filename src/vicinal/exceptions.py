@@ -1,4 +1,4 @@
-"""Warnings that vicinal gives; scikit-learn's ``ConvergenceWarning`` is used where it fits."""
+"""Warnings and errors of vicinal; scikit-learn's ``ConvergenceWarning`` is used where it fits."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class ANN(NeighborLearner):
     tol : float, default=1e-5
         Stop when the objective's mean relative decrease an iteration, over 5 of them, or the
         relative size of the gradient is below this.
-    backend : {"auto", "numba", "numpy"}, default="auto"
-        What computes it; "numpy" is the slow, readable reference.
+    backend : {"auto", "numba", "numpy", "cuda", "cuda:fast"}, default="auto"
+        What computes it; "numpy" is the slow, readable reference, "cuda" needs ``vicinal[gpu]``.
     class_weight : "balanced", dict or None, default=None
         Weight of every class in the objective, as in scikit-learn.
     batch_size : int, default=256
