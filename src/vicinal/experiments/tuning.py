@@ -17,7 +17,7 @@ FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IndexArray: TypeAlias = NDArray[np.intp]
 
 FOLDS_FOR_ALL = 2
-"""The honest protocol's early end: after so many folds the better half of a stage goes on."""
+"""After these, and after every later fold, only the better half of a stage goes on."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ def tune(method: Method, training: Training) -> Choice:
     """Cross-validate the stages of a method, each around the best of those before.
 
     Within a fold, a configuration starts from the metric of the one before it on the path (the
-    first of a later stage from the best so far). One neighbor search a fit judges every K. In the
-    honest protocol all configurations of a stage see two folds, and the better half of them the
-    others; in the paper's all see all. Ties go to the earlier configuration and the smaller K.
+    first of a later stage from the best so far). One neighbor search a fit judges every K. All
+    configurations of a stage see two folds, the better half of them the third, the better half of
+    these the fourth, and so on. Ties go to the earlier configuration and the smaller K.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class _Race:
         none = np.zeros(len(self.neighbors), dtype=np.int64)
         running = [_Candidate({**before, **values}, none) for values in stage.values]
         for number, fold in enumerate(self.training.folds):
-            if number == FOLDS_FOR_ALL and self.training.protocol == "honest":
+            if number >= FOLDS_FOR_ALL:
                 running = _better_half(running)
             factor = None if base is None else base.factors.get(number)
             for candidate in running:
