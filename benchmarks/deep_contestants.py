@@ -21,10 +21,10 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Contestant:
-    """A loss, and the three values that its own scale (temperature, margin) may take."""
+    """A loss, and the five values that its own scale (temperature, margin) may take."""
 
     parameter: str
-    scales: tuple[float, float, float]
+    scales: tuple[float, ...]
     make: Callable[[float, int], nn.Module]
     """``make(scale, n_classes)``"""
     miner: Callable[[float], Any] | None = None
@@ -60,7 +60,7 @@ def _semihard(margin: float) -> Any:
     return TripletMarginMiner(margin=margin, type_of_triplets="semihard")
 
 
-TEMPERATURES = (0.03, 0.1, 0.3)
+TEMPERATURES = (0.1, 0.3, 1.0, 3.0, 10.0)
 CONTESTANTS = {
     "ANN+": Contestant(
         "temperature", TEMPERATURES, lambda T, _: ANNLoss(1.0, temperature=T, normalize=True)
@@ -76,18 +76,24 @@ CONTESTANTS = {
         lambda T, _: ANNLoss(2.0, loss="sigmoid", plain=True, temperature=T, normalize=True),
     ),
     "TripletMargin": Contestant(
-        "margin", (0.05, 0.1, 0.2), lambda m, _: _pml("TripletMarginLoss", margin=m), _semihard
+        "margin",
+        (0.025, 0.05, 0.1, 0.2, 0.4),
+        lambda m, _: _pml("TripletMarginLoss", margin=m),
+        _semihard,
     ),
-    "LiftedStructure": Contestant("radius", (1.0, 4.0, 16.0), _lifted),  # its margins only shift it
+    # The margins of LiftedStructure only shift it.
+    "LiftedStructure": Contestant("radius", (1.0, 4.0, 16.0, 32.0, 64.0), _lifted),
     "NCALoss": Contestant(
-        "softmax_scale", (1.0, 10.0, 30.0), lambda s, _: _pml("NCALoss", softmax_scale=s)
+        "softmax_scale",
+        (0.3, 1.0, 10.0, 30.0, 100.0),
+        lambda s, _: _pml("NCALoss", softmax_scale=s),
     ),
     "SupCon": Contestant(
-        "temperature", (0.05, 0.1, 0.2), lambda T, _: _pml("SupConLoss", temperature=T)
+        "temperature", (0.025, 0.05, 0.1, 0.2, 0.4), lambda T, _: _pml("SupConLoss", temperature=T)
     ),
     "ProxyAnchor": Contestant(
         "alpha",
-        (16.0, 32.0, 64.0),
+        (4.0, 8.0, 16.0, 32.0, 64.0),
         lambda a, c: _pml(
             "ProxyAnchorLoss", num_classes=c, embedding_size=COMPONENTS, margin=0.1, alpha=a
         ),

@@ -5,7 +5,7 @@
 
 Omniglot: trained on the background characters, retrieval among characters never seen.
 Fashion-MNIST: trained on the 60,000 training images, retrieval among the 10,000 test images. Every
-loss first gets the same number of trials: two learning rates × three values of its own scale, one
+loss first gets the same number of trials: two learning rates × five values of its own scale, one
 seed, half the steps, judged by MAP@R on classes (Omniglot) or images (Fashion-MNIST) held out of
 the training part. The best one is run with three seeds. One JSON line is written for each finished
 run; lines that exist, in results/deep or in --out, are not run again. VICINAL_DATA is the folder of
