@@ -35,8 +35,8 @@ IndexArray: TypeAlias = NDArray[np.intp]
 class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
     r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
 
-    Short descents of the neighbor objective, two from each of two starts (the Euclidean metric of
-    standardized and of whitened features), on each of F folds of the training data, give paths of
+    Short descents of the neighbor objective, from the Euclidean metric of the features as they
+    are, standardized, and whitened, on each of F folds of the training data, give paths of
     metrics. Each iterate kept, and each start, is judged with several votes and every K on the
     rows that it was not learned from. A committee of the best then predicts
 

@@ -1,8 +1,10 @@
-"""Where metrics are learned: two linear frames of the data, each of moderate dimension.
+"""Where metrics are learned: three linear frames of the data, each of moderate dimension.
 
 A short descent does not get far from where it starts. The standardized frame starts from the
-plain Euclidean distance; the whitened one from the distance of linear discriminant analysis, which
-knows how the features of one class vary together.
+Euclidean distance of features that count equally; the centered one from that of the data as they
+are, whose scales may be the best that is known about them (pixels, principal components,
+embeddings); the whitened one from the distance of linear discriminant analysis, which knows how the
+features of one class vary together.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
-FrameName: TypeAlias = Literal["standardized", "whitened"]
+FrameName: TypeAlias = Literal["standardized", "centered", "whitened"]
 
-MAX_STANDARDIZED = 60
+MAX_FEATURES = 60
 """Beyond it the principal components are learned from: more cost time and overfit."""
 MAX_WHITENED = 30
 MAX_DISCRIMINANT = 150
@@ -39,18 +41,22 @@ class Frame:
 
 def make_frame(name: FrameName, X: FloatArray, codes: IndexArray) -> Frame:
     """The frame of the samples X (n, d) of classes `codes`."""
-    if name == "standardized":
-        return standardized(X, MAX_STANDARDIZED)
-    return whitened(X, codes)
+    if name == "whitened":
+        return whitened(X, codes)
+    return centered(X, MAX_FEATURES, equally=name == "standardized")
 
 
-def standardized(X: FloatArray, limit: int) -> Frame:
-    """Unit variances; the principal components if there are more than `limit` features."""
+def centered(X: FloatArray, limit: int, *, equally: bool) -> Frame:
+    """Features divided by their deviations if they are to count equally, else by the largest one.
+
+    The principal components of that, if there are more than `limit` features.
+    """
     n, d = X.shape
     center = X.mean(axis=0)
     spread = X.std(axis=0)
     flat = spread <= 1e-10 * np.abs(X).max(axis=0, initial=0.0)  # rounding of a constant
-    inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, spread))
+    unit = spread if equally else np.full(d, spread.max(initial=0.0, where=~flat))
+    inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, unit))
     if d <= limit:
         return Frame(center, np.diag(inverse))
     directions = _leading((X - center) * inverse, min(limit, n))
@@ -77,7 +83,7 @@ def whitened(X: FloatArray, codes: IndexArray) -> Frame:
     """
     from sklearn.covariance import ledoit_wolf
 
-    base = standardized(X, MAX_DISCRIMINANT)
+    base = centered(X, MAX_DISCRIMINANT, equally=True)
     Z = base.place(X)  # (n, p)
     sums = np.zeros((int(codes.max()) + 1, Z.shape[1]))
     np.add.at(sums, codes, Z)

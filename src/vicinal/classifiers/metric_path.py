@@ -49,7 +49,7 @@ class Descent:
 DESCENTS = (
     Descent("logistic", "standardized", "logistic", True, 30.0),
     Descent("whitened logistic", "whitened", "logistic", True, 30.0),
-    Descent("hinge", "standardized", "hinge", False, 10.0),
+    Descent("centered logistic", "centered", "logistic", True, 30.0),
     Descent("whitened hinge", "whitened", "hinge", False, 10.0),
 )
 

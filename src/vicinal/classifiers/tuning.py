@@ -35,8 +35,12 @@ IndexArray: TypeAlias = NDArray[np.intp]
 
 TINY = 1e-12  # a class of weight 0 has no prior
 EUCLID = "euclid"
-STARTS: dict[str, FrameName] = {EUCLID: "standardized", "whitened": "whitened"}
-"""The metrics that descents start from are candidates too: Euclidean, and whitened."""
+STARTS: dict[str, FrameName] = {
+    EUCLID: "standardized",
+    "centered": "centered",
+    "whitened": "whitened",
+}
+"""The metrics that descents start from are candidates too."""
 
 
 @dataclass(frozen=True)

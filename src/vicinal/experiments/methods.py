@@ -2,8 +2,9 @@
 
 Honest protocol: at most `BUDGET` configurations a method, each of at most `MAX_ITER` iterations
 (BoostMetric: `MAX_ROUNDS` rounds of up to 16 rank-one matrices; ITML: `MAX_PASSES` passes over its
-pairs), judged by the same five folds; K comes free, from one neighbor search. A method with two parameters tunes them one after the
-other, as the paper proposes for α and γ. Paper protocol: the paper's grids as printed.
+pairs), judged by the same five folds; K comes free, from one neighbor search. A method with two
+parameters tunes them one after the other, as the paper proposes for α and γ. Paper protocol: the
+paper's grids as printed.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def test_auto_makes_do_with_two_rows_a_class():
     rows = Rows(np.random.default_rng(0).normal(size=(6, 3)), np.repeat(["x", "y", "z"], 2))
     *_, best = candidates(rows, FitSettings("auto"))
     chosen = best.estimator.chosen_
-    assert {choice.configuration for choice in chosen} <= {"euclid", "whitened"}
+    assert {choice.configuration for choice in chosen} <= {"euclid", "centered", "whitened"}
 
 
 @pytest.mark.filterwarnings("ignore::vicinal.exceptions.ExcludedRowsWarning")
