@@ -23,8 +23,8 @@ class LabeledData:
     solvers work at the scale of 1 whatever the units of the features are.
     """
 
-    X: FloatArray
-    """(n, d) in [−1, 1]; row r is row ``order[r]`` of the data as given."""
+    X: Any
+    """(n, d) in [−1, 1], an array, or a tensor on a GPU; row r is row ``order[r]`` as given."""
     scale: float
     """Original units per unit of ``X``: L in original units is L / scale."""
     order: IndexArray
@@ -36,6 +36,11 @@ class LabeledData:
     weights: FloatArray
     """(n,) what each row counts as an anchor."""
     groups: IndexArray | None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the samples: NumPy's name for it, where they are a tensor."""
+        return np.dtype(str(self.X.dtype).removeprefix("torch."))
 
 
 def sort_by_class(
@@ -75,8 +80,12 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
     return classes, codes
 
 
-def center_and_scale(X: FloatArray) -> tuple[FloatArray, float]:
+def center_and_scale(X: Any) -> tuple[Any, float]:
     """Subtract the mean, divide by the largest absolute value: safe for every finite input."""
+    if not isinstance(X, np.ndarray):
+        from vicinal.kernels.gpu import center_and_scale_samples  # imports torch
+
+        return center_and_scale_samples(X)
     largest = float(np.abs(X).max())
     scaled = X / X.dtype.type(largest) if largest > 0 else X.copy()  # before the mean can overflow
     scaled -= scaled.mean(axis=0, dtype=np.float64).astype(X.dtype)

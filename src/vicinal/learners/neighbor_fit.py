@@ -16,9 +16,10 @@ from sklearn.utils import check_random_state
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.kernels import DEVICE_BACKENDS, Comparisons, choose_backend, make_kernel
 from vicinal.learners.configuration import Configuration
+from vicinal.learners.device_data import on_host
 from vicinal.learners.labeled_data import LabeledData
 from vicinal.learners.progress import fit_callback, logger, show_log
-from vicinal.learners.start import starting_factor
+from vicinal.learners.start import embed, starting_factor
 from vicinal.objective.device_objective import DeviceObjective, on_device
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
 from vicinal.objective.neighbor_sets import Selection, compare, lists_from_user
@@ -48,6 +49,8 @@ class NeighborFit:
         self._learner, self._configuration, self._data = learner, configuration, data
         self._rng = check_random_state(learner.random_state)
         self._backend = choose_backend(learner.backend, len(data.X))
+        if not isinstance(data.X, np.ndarray) and learner.backend == "auto":
+            self._backend = "cuda"  # where the samples are
         self.solver = self._choose_solver()
         self._parametrization: Parametrization = Metric() if self._learns_matrix else Factor()
         self.n_excluded = 0
@@ -87,7 +90,7 @@ class NeighborFit:
         leg = self._configuration.refresh_every or learner.max_iter
         solution = self._solve(params, comparisons, min(leg, learner.max_iter), 0)
         while solution.stop_reason == "max_iter" and solution.n_iter < learner.max_iter:
-            Z = self._data.X @ self._parametrization.factor(solution.params).T
+            Z = embed(self._data.X, self._parametrization.factor(solution.params))
             following = self._solve(
                 solution.params,
                 self._compare(Z),
@@ -111,7 +114,7 @@ class NeighborFit:
     def to_components(self, params: FloatArray) -> FloatArray:
         """L in the units of the data."""
         L = self._parametrization.factor(params) / self._data.scale
-        return np.asarray(L, dtype=self._data.X.dtype)
+        return np.asarray(L, dtype=self._data.dtype)
 
     def _start(self) -> FloatArray:
         learner, d = self._learner, self._data.X.shape[1]
@@ -121,11 +124,14 @@ class NeighborFit:
             init = learner.components_
         L = starting_factor(init, self._data, m, learner.perplexity, self._rng)
         start = L.T @ L if self._learns_matrix else L
-        return np.asarray(start, dtype=self._data.X.dtype)
+        return np.asarray(start, dtype=self._data.dtype)
 
     def _compare(self, X: FloatArray) -> Comparisons:
         """Neighbor sets, nearest ones taken in the space of X; weightless rows are no anchors."""
         data, configuration = self._data, self._configuration
+        sides = (configuration.similar, configuration.dissimilar)
+        if data.groups is not None and any(isinstance(side, Integral) for side in sides):
+            X = on_host(X)  # neighbors of other groups are looked for there
         comparisons = compare(
             X,
             data.offsets,
@@ -186,9 +192,16 @@ class NeighborFit:
             gamma=configuration.gamma,
             shift=shift,
             weights=data.weights,
-            pull=strength * pull_matrix(data.X, comparisons, data.weights),
+            pull=strength * self._pull(comparisons),
         )
         return on_device(objective) if self._on_device else objective
+
+    def _pull(self, comparisons: Comparisons) -> FloatArray:
+        if isinstance(self._data.X, np.ndarray):
+            return pull_matrix(self._data.X, comparisons, self._data.weights)
+        from vicinal.kernels.gpu import pull_matrix_of  # imports torch
+
+        return pull_matrix_of(self._data.X, comparisons, self._data.weights)
 
     def _sampled(self, objective: NeighborObjective | DeviceObjective) -> Problem:
         """Against all rows while that is affordable, else against a fresh sample of them."""
@@ -213,8 +226,8 @@ class NeighborFit:
             return "all"
         if not isinstance(chosen, Integral):
             return lists_from_user(chosen, data.order, data.codes, same_class=same_class)
-        if self._on_device and same_class and data.groups is None:
+        if self._on_device and data.groups is None:
             from vicinal.kernels.gpu import nearest_of_class  # imports torch
 
-            return nearest_of_class(X, data.offsets, int(chosen))
+            return nearest_of_class(X, data.offsets, int(chosen), same_class=same_class)
         return int(chosen)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from vicinal.kernels import BACKENDS, DEVICE_BACKENDS
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.configuration import Configuration, check_choice, check_n_components
+from vicinal.learners.device_data import check_device_data, on_host, stays_on_device
 from vicinal.learners.evidence import store_evidence, warn_if_flat
 from vicinal.learners.labeled_data import sort_by_class
 from vicinal.learners.metadata import take_fit_metadata
@@ -71,7 +72,8 @@ class NeighborLearner(MetricLearner):
         Parameters
         ----------
         X : array-like or tensor of shape (n_samples, n_features)
-            A tensor on a GPU is copied to the host once, to be checked and sorted.
+            A tensor on a GPU stays there, if ``backend`` is "auto" or a GPU's, and the fit is
+            computed where it is.
         y : array-like or tensor of shape (n_samples,)
             Class labels of any type that scikit-learn takes.
         sample_weight : array-like of shape (n_samples,), optional
@@ -86,10 +88,17 @@ class NeighborLearner(MetricLearner):
         self
         """
         sample_weight, groups = take_fit_metadata(self, metadata)
-        X, y = validate_data(self, _on_host(X), _on_host(y), dtype=DTYPES, ensure_min_samples=2)
+        if stays_on_device(X, self.backend):
+            X, y = check_device_data(self, X, on_host(y))
+        else:
+            X, y = validate_data(self, on_host(X), on_host(y), dtype=DTYPES, ensure_min_samples=2)
         self._check_parameters(X.shape[1])
         data = sort_by_class(
-            X, y, sample_weight=sample_weight, class_weight=self.class_weight, groups=groups
+            X,
+            y,
+            sample_weight=on_host(sample_weight),
+            class_weight=self.class_weight,
+            groups=on_host(groups),
         )
         fit = NeighborFit(self, self._configuration(), data)
         with single_threaded_blas():
@@ -116,8 +125,3 @@ class NeighborLearner(MetricLearner):
             check_scalar(self.n_references, "n_references", Integral, min_val=2)
         if self.callback is not None and not callable(self.callback):
             raise ValueError("callback must be a function of one FitProgress, or None")
-
-
-def _on_host(values: Any) -> Any:
-    """An array for a torch tensor on whatever device; anything else as it is."""
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else values

@@ -21,6 +21,8 @@ FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
 Tensor: TypeAlias = Any
 """A torch tensor; this module does not import torch, its kernel does."""
+PROMISED = 1e-5
+"""The relative error of a gradient in "high" precision."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,39 @@ class DeviceObjective:
         self, params: FloatArray, rows: IndexArray | None = None
     ) -> tuple[float, FloatArray]:
         """J and ∂J/∂params; with ``rows``, unbiased estimates from these of the anchors."""
-        kernel, ranks = self.kernel, self.kernel.ranks
+        kernel = self.kernel
         anchors = kernel.anchors
         if rows is not None:
             anchors = kernel.tensor(np.sort(self.comparisons.anchors[rows]))
-        scale = self.n_rows / len(anchors)
         L = kernel.tensor(np.asarray(self.parametrization.factor(params), dtype=np.float64))
-        ranks.check_agreement(L)
+        kernel.ranks.check_agreement(L)
+        Z = self.X.double() @ L.T
+        pull, pull_gradient = self.parametrization.linear(params, self.pull)
+        value, gradient = self._evaluate(Z, anchors)
+        # A mini-batch is an estimate: its noise is larger than any rounding.
+        if rows is None:
+            size = float(np.linalg.norm(gradient + pull_gradient) * np.linalg.norm(params))
+            level = self._level(Z, PROMISED * size / abs(value) if value else np.inf)
+            if level > 0:
+                value, gradient = self._evaluate(Z, anchors, level)
+        return value + pull, (gradient + pull_gradient).astype(params.dtype, copy=False)
+
+    def _level(self, Z: Tensor, tolerable: float) -> int:
+        """The lowest level of precision whose errors are tolerable, or the highest there is.
+
+        An error ε of the exponents is one of about εJ/‖θ‖ of the gradient.
+        """
+        errors = self.kernel.exponent_errors(Z, self.alpha)
+        return next((k for k, error in enumerate(errors) if error <= tolerable), len(errors) - 1)
+
+    def _evaluate(self, Z: Tensor, anchors: Tensor, level: int = 0) -> tuple[float, FloatArray]:
+        """Σ_i w_i ℓ(z_i) and its gradient, summed over all ranks."""
+        kernel, ranks = self.kernel, self.kernel.ranks
+        scale = self.n_rows / len(anchors)
         share = ranks.share(kernel.n)
         if share is not None:
             anchors = anchors[(anchors >= share[0]) & (anchors < share[1])]
-
-        sweep = kernel.evaluate(self.X.double() @ L.T, self.alpha)
+        sweep = kernel.evaluate(Z, self.alpha, level=level)
         s, t = sweep.soft_averages(anchors)
         z = (s - t + self.shift[anchors]) / self.gamma
         w = scale * self.weights[anchors]
@@ -83,8 +106,7 @@ class DeviceObjective:
         X = self.X if share is None else self.X[slice(*share)]
         gradient = ranks.sum((1.0 if by_metric else 2.0) * laplacian.T @ X.double())
         value = float(ranks.sum((w * losses).sum()))
-        pull, pull_gradient = self.parametrization.linear(params, self.pull)
-        return value + pull, gradient.cpu().numpy().astype(params.dtype) + pull_gradient
+        return value, gradient.cpu().numpy()
 
     def _loss(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """ℓ(z) and ℓ′(z): on the device, but for a user's own, whose functions know NumPy."""

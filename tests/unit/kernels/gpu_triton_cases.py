@@ -7,12 +7,15 @@ the same kernel by PyTorch in float64, which tests/contract/test_kernels.py hold
 import json
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from vicinal.kernels.gpu import GpuKernel
+from vicinal.objective.device_objective import device_problem
 from vicinal.objective.neighbor_sets import compare
+from vicinal.solvers import lbfgs
 
 CASES = {
     "pure tiles, mixed tiles, a class of one": {"sizes": [200, 1, 150]},
@@ -26,10 +29,12 @@ CASES = {
     "dissimilar lists": {"sizes": [140, 40], "dissimilar": 5},
     "few rows": {"sizes": [150, 60], "few": 40},
     "fast": {"sizes": [140, 60], "precision": "fast"},
+    "two parts": {"sizes": [200, 1, 150], "m": 4, "alpha": 2.0, "level": 0},
 }
 
 
-def run(device, sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, outlier=0.0, **sets):
+def run(device, sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, outlier=0.0,
+        level=1, **sets):  # fmt: skip
     rng = np.random.default_rng(0)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     n = int(offsets[-1])
@@ -47,7 +52,7 @@ def run(device, sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, ou
     results = []
     for engine, digits in (("torch", "high"), ("triton", precision)):
         kernel = GpuKernel(comparisons, device, digits, engine)
-        sweep = kernel.evaluate(kernel.tensor(Z), alpha)
+        sweep = kernel.evaluate(kernel.tensor(Z), alpha, level=level)
         rows_there = kernel.tensor(rows)
         s, t = sweep.soft_averages(rows_there)
         ds = kernel.tensor(slope)
@@ -61,7 +66,26 @@ def run(device, sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, ou
     return {key: float((got[key] - exact[key]).norm() / exact[key].norm()) for key in exact}
 
 
+def trained(device):
+    """Errors of a gradient that has nearly vanished, at every level and at the one chosen."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1, 2], 60)
+    X = rng.standard_normal((180, 4)) + 0.7 * y[:, None] + 6 * rng.integers(-3, 4, (180, 1))
+    X = torch.as_tensor(X, device=device)
+    problem = device_problem(X, torch.as_tensor(y, device=device), loss="logistic")
+    exact = replace(problem, kernel=GpuKernel(problem.comparisons, device, engine="torch"))
+    rounded = replace(problem, kernel=GpuKernel(problem.comparisons, device, engine="triton"))
+    L = lbfgs(exact, 2 * np.eye(4), max_iter=8, tol=1e-12).params
+    _, gradient = exact.value_and_gradient(L)
+    kernel, Z = rounded.kernel, exact.X @ exact.kernel.tensor(L).T
+    found = {str(k): rounded._evaluate(Z, kernel.anchors, k)[1] for k in (0, 1, 2)}
+    found["chosen"] = rounded.value_and_gradient(L)[1]
+    size = np.linalg.norm(gradient)
+    return {key: float(np.linalg.norm(got - gradient) / size) for key, got in found.items()}
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # NumPy's, of exponentials that are masked afterwards
     for name, options in CASES.items():
         sys.stdout.write(json.dumps({"case": name, **run(sys.argv[1], **options)}) + "\n")
+    sys.stdout.write(json.dumps({"case": "trained", **trained(sys.argv[1])}) + "\n")

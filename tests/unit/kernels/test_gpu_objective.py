@@ -14,6 +14,7 @@ import vicinal as vc  # noqa: E402
 from vicinal import kernels  # noqa: E402
 from vicinal.kernels import gpu, make_kernel  # noqa: E402
 from vicinal.kernels.gpu import GpuKernel  # noqa: E402
+from vicinal.learners import neighbor_learner  # noqa: E402
 from vicinal.objective.device_objective import device_problem, on_device  # noqa: E402
 from vicinal.objective.losses import LOSSES, get_loss  # noqa: E402
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift  # noqa: E402
@@ -65,6 +66,31 @@ def test_value_and_gradient(parametrization, loss, alpha, sets, rows):
     np.testing.assert_allclose(got, gradient, rtol=1e-8, atol=1e-10 * np.abs(gradient).max())
     assert isinstance(got, np.ndarray)
     assert got.dtype == params.dtype
+
+
+@pytest.mark.parametrize(
+    ("errors", "rows", "expected"),
+    [
+        ([0.0], None, [0]),
+        ([1e-2, 1e-9, 0.0], None, [0, 1]),
+        ([1e-2, 1e-3, 0.0], None, [0, 2]),
+        ([1e-2, 1e-3], None, [0, 1]),
+        ([1e-2, 1e-9], np.arange(9), [0]),
+    ],
+    ids=["exact", "better", "float64", "best", "mini-batch"],
+)
+def test_as_precise_as_promised(monkeypatch, errors, rows, expected):
+    _, device = objectives(Factor(), LOSSES["logistic"], 1.0)
+    levels, evaluate = [], GpuKernel.evaluate
+
+    def recording(kernel, Z, alpha, *, level):
+        levels.append(level)
+        return evaluate(kernel, Z, alpha, level=level)
+
+    monkeypatch.setattr(GpuKernel, "evaluate", recording)
+    monkeypatch.setattr(GpuKernel, "exponent_errors", lambda kernel, Z, alpha: errors)
+    device.value_and_gradient(np.eye(5), rows)
+    assert levels == expected
 
 
 def test_tensors_that_are_there_already():
@@ -131,6 +157,78 @@ def test_learners_take_tensors():
     by_arrays = vc.ANN().fit(X, y).components_
     by_tensors = vc.ANN().fit(torch.as_tensor(X), torch.as_tensor(y)).components_
     np.testing.assert_array_equal(by_arrays, by_tensors)
+
+
+@pytest.fixture
+def copies(cpu_device, monkeypatch):
+    """Tensors stay where they are, as on a GPU: sizes of the float tensors that leave it."""
+    sizes = []
+    original = torch.Tensor.cpu
+
+    def counting(tensor, *args, **options):
+        if tensor.is_floating_point():
+            sizes.append(tensor.numel())
+        return original(tensor, *args, **options)
+
+    monkeypatch.setattr(neighbor_learner, "stays_on_device", lambda X, backend: torch.is_tensor(X))
+    monkeypatch.setattr(torch.Tensor, "cpu", counting)
+    return sizes
+
+
+STAYING = [
+    {"n_components": 2},
+    {"n_components": 3, "loss": "logistic", "plain": True},
+    {"init": "pca", "n_components": 4, "class_weight": "balanced"},
+    {"solver": "pgd", "similar": 3, "alpha": -1.0},
+    {"solver": "apg", "similar": 3, "alpha": -1.0, "refresh_every": 2},
+    {"dissimilar": 4},
+    {"solver": "sgd", "batch_size": 20},
+    {"solver": "sgd", "batch_size": 20, "n_references": 60},
+]
+
+
+@pytest.mark.filterwarnings("ignore::vicinal.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("options", STAYING, ids=str)
+def test_tensors_stay_on_the_device(copies, options):
+    rng = np.random.default_rng(5)
+    y = rng.permutation(np.repeat(list("abcd"), 40))
+    X = 3 + rng.standard_normal((160, 5)) + (y == "a")[:, None] + 2 * (y == "c")[:, None]
+    options = {**options, "max_iter": 4, "tol": 0, "random_state": 0}
+    weights = rng.random(160)
+    by_array = vc.ANN(backend="numba", **options).fit(X, y, sample_weight=weights)
+    by_tensor = vc.ANN(**options).fit(torch.as_tensor(X), y, sample_weight=weights)
+    assert max(copies) <= 25  # (d, d)
+    assert by_tensor.n_features_in_ == 5
+    np.testing.assert_allclose(by_tensor.history_, by_array.history_, rtol=1e-5)
+    metrics = [model.get_mahalanobis_matrix() for model in (by_array, by_tensor)]
+    np.testing.assert_allclose(metrics[1], metrics[0], rtol=1e-3, atol=1e-3 * metrics[0].max())
+
+
+@pytest.mark.filterwarnings("ignore::vicinal.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("similar", ["all", 3])
+def test_groups_with_tensors(copies, similar):
+    rng = np.random.default_rng(6)
+    y, groups = np.repeat([0, 1], 30), rng.integers(0, 20, 60)
+    X = (rng.standard_normal((60, 3)) + y[:, None]).astype(np.float32)
+    options = {"similar": similar, "max_iter": 3, "tol": 0}
+    by_array = vc.ANN(backend="numba", **options).fit(X, y, groups=groups)
+    by_tensor = vc.ANN(**options).fit(torch.as_tensor(X), torch.as_tensor(y), groups=groups)
+    assert by_tensor.components_.dtype == np.float32
+    np.testing.assert_allclose(by_tensor.history_, by_array.history_, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("X", "match"),
+    [
+        (torch.zeros(6), "2-dimensional"),
+        (torch.tensor([[0.0], [1.0], [torch.nan], [2.0]]), "NaN or infinity"),
+        (torch.zeros((5, 2)), "inconsistent"),
+    ],
+    ids=["vector", "nan", "length"],
+)
+def test_bad_tensors(copies, X, match):
+    with pytest.raises(ValueError, match=match):
+        vc.ANN().fit(X, [0, 0, 1, 1])
 
 
 def test_auto_uses_a_gpu_only_where_torch_is_there_already(monkeypatch):

@@ -2,7 +2,7 @@
 
 ::
 
-    Z (n, m) float64 ──▶ hi + lo float16, padded ──▶ pass 1: log₂ Σ of every row, two sides
+    Z (n, m) float64 ──▶ 3 parts float16, padded ──▶ pass 1: log₂ Σ of every row, two sides
                                                         │
                       loss on the device (n numbers) ◀──┘
                          │ slopes
@@ -11,7 +11,8 @@
 
 ``triton_tiles`` are the two kernels, ``triton_sweep`` launches them, ``torch_sweep`` does the same
 by matrix products for what they cannot do, ``listed_side`` gathers listed pairs; ``kernel`` puts
-them together. Importing this package imports PyTorch, and nothing imports it before it is used.
+them together. ``samples`` makes tensors ready for a fit, ``class_neighbors`` finds neighbors.
+Importing this package imports PyTorch, and nothing imports it before it is used.
 """
 
 from __future__ import annotations
@@ -32,10 +33,17 @@ from vicinal.kernels.gpu.class_neighbors import (
 )
 from vicinal.kernels.gpu.kernel import GpuKernel
 from vicinal.kernels.gpu.ranks import join_ranks
+from vicinal.kernels.gpu.samples import (
+    center_and_scale_samples,
+    check_samples,
+    covariances,
+    pull_matrix_of,
+    second_moments,
+)
 
 
 def make_gpu_kernel(comparisons: Comparisons, backend: str = "cuda") -> GpuKernel:
-    """The kernel of "cuda" (22 bits) or "cuda:fast" (11 bits) on PyTorch's current GPU.
+    """The kernel of "cuda" (precise) or "cuda:fast" (11 bits) on PyTorch's current GPU.
 
     Parameters
     ----------
@@ -53,10 +61,15 @@ def make_gpu_kernel(comparisons: Comparisons, backend: str = "cuda") -> GpuKerne
 
 __all__ = [
     "GpuKernel",
+    "center_and_scale_samples",
+    "check_samples",
+    "covariances",
     "device_all_neighbors",
     "device_class_neighbors",
     "join_ranks",
     "knn_errors",
     "make_gpu_kernel",
     "nearest_of_class",
+    "pull_matrix_of",
+    "second_moments",
 ]

@@ -131,26 +131,36 @@ def knn_errors(rows: Tensor, labels: Tensor, truth: Tensor) -> Tensor:
 
 
 def nearest_of_class(
-    X: FloatArray, offsets: IndexArray, k: int, device: str = "cuda"
+    X: FloatArray | Tensor,
+    offsets: IndexArray,
+    k: int,
+    device: str = "cuda",
+    *,
+    same_class: bool = True,
 ) -> IndexLists:
-    """The k nearest rows of the own class, for every row; fewer where the class has no more.
+    """The k nearest rows of the own class, or of the others, for every row; fewer where it ends.
 
     Parameters
     ----------
-    X : (n, d) array, sorted by class
+    X : (n, d) array or tensor, sorted by class
     offsets : class c is ``X[offsets[c]:offsets[c + 1]]``
     k : number of neighbors
     device : where to compute
+    same_class : whether neighbors are of the own class, or of any other
     """
     points = torch.as_tensor(X, device=device)
+    everybody = torch.arange(len(points), device=points.device)
     lists = []
     for start, stop in pairwise(offsets.tolist()):
         if stop > start:
-            rows = points[start:stop]
-            itself = torch.arange(stop - start, device=device)
-            nearest = device_all_neighbors(rows, rows, min(k, stop - start), exclude=itself)[1]
-            found = nearest.cpu().numpy()
-            lists.append(np.where(found >= 0, found + start, -1))
+            others = everybody[start:stop]
+            exclude = others - start if same_class else None
+            if not same_class:
+                others = torch.cat([everybody[:start], everybody[stop:]])
+            nearest = device_all_neighbors(
+                points[start:stop], points[others], min(k, len(others)), exclude=exclude
+            )[1]
+            lists.append(torch.where(nearest >= 0, others[nearest], -1).cpu().numpy())
     counts = np.concatenate([(found >= 0).sum(axis=1) for found in lists])
     members = np.concatenate([found[found >= 0] for found in lists])
     return IndexLists(np.concatenate([[0], np.cumsum(counts)]), members)

@@ -25,6 +25,10 @@ GENTLE = 0.05
 """Exponents nearer to 0 lose digits in a log sum of float32; they are left to PyTorch."""
 DENSE = 0.8
 """The share of active anchors from which all pairs are computed rather than the needed ones."""
+EXACT = 2
+"""The level of precision that is float64."""
+EXACT_PAIRS = 1e9
+"""Pairs up to which it is used: about a tenth of a second."""
 PRECISIONS = ("high", "fast")
 
 
@@ -36,7 +40,8 @@ class GpuKernel:
     comparisons : who is compared with whom; moved to the device once
     device : "cuda", "cuda:1", "cpu"
     precision : "high" or "fast"
-        Numbers of 22 bits (gradients within 1e-5 of float64), or of 11 bits (tf32's).
+        Numbers of 22 bits, and of more where that would not keep gradients within 1e-5 of
+        float64; or numbers of 11 bits (tf32's).
     engine : "auto", "triton" or "torch"
         Who computes complete sides. "auto" is Triton on a GPU wherever it can: at most 256
         components, exponents that are finite and not next to 0. PyTorch takes the precision of
@@ -70,24 +75,46 @@ class GpuKernel:
             if members is not None
         }
 
-    def tensor(self, values: FloatArray | IndexArray) -> Tensor:
-        """A host array on the device."""
+    def tensor(self, values: FloatArray | IndexArray | Tensor) -> Tensor:
+        """A host array on the device; a tensor as it is, if it is there."""
+        if isinstance(values, Tensor):
+            return values.to(self.device)
         return torch.as_tensor(np.ascontiguousarray(values), device=self.device)
 
-    def evaluate(self, Z: Tensor, alpha: float, beta: float = 1.0) -> DeviceSweep:
-        """Begin an evaluation at the points Z (n, m) on the device."""
+    def evaluate(
+        self, Z: Tensor, alpha: float, beta: float = 1.0, *, level: int = 0
+    ) -> DeviceSweep:
+        """Begin an evaluation at the points Z (n, m) on the device.
+
+        A ``level`` above 0 is for gradients that nearly vanish, see :meth:`exponent_errors`.
+        """
         gammas = (float(alpha), float(beta))
         dense: TritonSweep | TorchSweep | None = None
         if any(self._complete):
-            if self._uses_triton(Z.shape[1], gammas):
+            if level < EXACT and self._uses_triton(Z.shape[1], gammas):
                 from vicinal.kernels.gpu.triton_sweep import TritonSweep
 
-                parts = 2 if self.precision == "high" else 1
+                parts = 2 + level if self.precision == "high" else 1
                 dense = TritonSweep(Z, self._labels, self._complete, gammas, parts)
             else:
                 dense = TorchSweep(Z, self._labels, self._complete, gammas)
         listed = {side: lists.bind(Z, gammas[side]) for side, lists in self._listed.items()}
         return DeviceSweep(self, Z, dense, listed)
+
+    def exponent_errors(self, Z: Tensor, alpha: float, beta: float = 1.0) -> list[float]:
+        """About how far rounding moves exponents γd at every level of precision that there is.
+
+        Level 0 has 22 bits of ‖a‖² + ‖b‖² − 2ab, level 1 float32's 24 of the weights themselves,
+        level 2 is float64, where so many pairs are affordable. A single 0 where nothing can, or
+        needs to, be improved.
+        """
+        gammas = (float(alpha), float(beta))
+        triton = any(self._complete) and self._uses_triton(Z.shape[1], gammas)
+        if self.precision != "high" or not triton:
+            return [0.0]
+        largest = max(abs(g) for g, side in zip(gammas, self._complete, strict=True) if side)
+        rounded = largest * float(Z.double().square().sum(1).mean()) * 2.0**-21
+        return [rounded, 2.0**-22] + [0.0] * (float(self.n) ** 2 <= EXACT_PAIRS)
 
     def _uses_triton(self, width: int, gammas: tuple[float, float]) -> bool:
         complete = [gamma for gamma, side in zip(gammas, self._complete, strict=True) if side]

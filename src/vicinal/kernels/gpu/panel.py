@@ -11,8 +11,10 @@ PAD = 128
 """Rows are padded to a multiple of this, so that every tile is full."""
 WIDEST = 256
 """Features beyond which tiles no longer fit the registers."""
+LONGEST = 2.0**12
+"""What the longest point is scaled to: products of its integer parts are below 2²⁴, hence exact."""
 LARGEST = 2.0**11
-"""What the largest coordinate is scaled to: float16 holds 65504, and products are added up."""
+"""What the largest value of a feature is scaled to, for the same reason."""
 
 
 def feature_blocks(width: int) -> tuple[int, int]:
@@ -30,43 +32,46 @@ def power_of_two(ceiling: float, values: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Split:
-    """n points as hi + lo, two float16 parts of 11 bits each, in units of ``unit``."""
+    """n points as sums of float16 parts, in units of ``unit``.
 
-    hi: Tensor
-    """(N, NB·KB) float16; N and the features are padded with zeros."""
-    lo: Tensor
+    Every part has 11 bits of what the parts before it leave. Of three parts the first is an
+    integer, so that products of first parts add up exactly in float32.
+    """
+
+    parts: Tensor
+    """(P, N, NB·KB) float16, the largest first; N and the features are padded with zeros."""
     unit: Tensor
     """What was multiplied by: () one power of two for all, or (c,) one a feature."""
     n: int
     width: int
 
     @classmethod
-    def of(cls, points: Tensor, *, each_feature: bool = False) -> Split:
+    def of(cls, points: Tensor, n_parts: int, *, each_feature: bool = False) -> Split:
         """Split points (n, m); their scale is common, or that of each feature."""
         n, width = points.shape
         blocks, block = feature_blocks(width)
-        size = (-(-n // PAD) * PAD, blocks * block)
-        largest = points.abs().amax(0) if each_feature else points.abs().amax()
-        unit = power_of_two(LARGEST, largest.double())
-        hi, lo = (torch.zeros(size, dtype=torch.float16, device=points.device) for _ in range(2))
-        scaled = points * unit
-        hi[:n, :width] = scaled.half()
-        lo[:n, :width] = (scaled - hi[:n, :width]).half()
-        return cls(hi, lo, unit, n, width)
+        if each_feature:
+            unit = power_of_two(LARGEST, points.abs().amax(0).double())
+        else:
+            unit = power_of_two(LONGEST, points.double().square().sum(1).amax().sqrt())
+        rest = points.double() * unit
+        size = (n_parts, -(-n // PAD) * PAD, blocks * block)
+        parts = torch.zeros(size, dtype=torch.float16, device=points.device)
+        for k in range(n_parts):
+            parts[k, :n, :width] = (rest.round() if k == 0 and n_parts == 3 else rest).half()
+            rest = rest - parts[k, :n, :width]
+        return cls(parts, unit, n, width)
 
-    def seen(self, parts: int) -> Tensor:
-        """(n, m) float64: the points as kernels see them that read so many parts."""
-        points = self.hi[: self.n, : self.width].double()
-        if parts == 2:
-            points += self.lo[: self.n, : self.width]
-        return points / self.unit
+    def seen(self, n_parts: int) -> Tensor:
+        """(n, m) float64, in units: the points as kernels see them that read so many parts."""
+        return self.parts[:n_parts, : self.n, : self.width].double().sum(0)
 
     def take(self, rows: Tensor) -> Split:
         """Some of the points, padded anew."""
-        size = (-(-len(rows) // PAD) * PAD, self.hi.shape[1])
-        hi, lo = (torch.zeros(size, dtype=torch.float16, device=rows.device) for _ in range(2))
-        hi[: len(rows)], lo[: len(rows)] = self.hi[rows], self.lo[rows]
-        return Split(hi, lo, self.unit, len(rows), self.width)
+        size = (len(self.parts), -(-len(rows) // PAD) * PAD, self.parts.shape[2])
+        parts = torch.zeros(size, dtype=torch.float16, device=rows.device)
+        parts[:, : len(rows)] = self.parts[:, rows]
+        return Split(parts, self.unit, len(rows), self.width)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,15 @@
 """What the two passes over all pairs share: tiles of rows against tiles of columns, in Triton.
 
-Points arrive as float16 pairs hi + lo (22 bits), padded to NB blocks of KB features; products of
-the parts run on the tensor cores and are added up in float32. Exponents are in units of log 2 and
-leave out nothing that differs within a row: with κ = γ·log₂e
+Points arrive as sums of float16 parts (:class:`~vicinal.kernels.gpu.panel.Split`), padded to NB
+blocks of KB features and scaled by √(2κ), κ = |γ|·log₂e, so that exponents, in units of log 2, are
 
-    −κ d_ij = 2κ z_i·z_j − κ‖z_j‖² − κ‖z_i‖².
+    −κ d_ij = p_i·p_j − ½‖p_i‖² − ½‖p_j‖².
+
+Large terms cancel in it. Of three parts they are kept exact: products of first parts, and the
+integer parts of the half norms, are integers below 2²⁴, which neither float32 nor the tensor cores
+(they truncate) round. All that is left is small, and added up by itself: an exponent is
+``scale · (y + rest)``, with y an integer from which a reference can be subtracted without any
+error. Of one or two parts there is no rest, and y is rounded to float32.
 
 A tile of columns is, for a tile of rows, purely dissimilar, purely similar, or mixed; only mixed
 ones (the borders of the class, the diagonal, all of them where there are groups) look at masks.
@@ -25,12 +30,12 @@ SIMILAR = tl.constexpr(0)
 DISSIMILAR = tl.constexpr(1)
 MIXED = tl.constexpr(2)
 
-# Planes of ``data``, two a quantity: similar, dissimilar.
-BIAS = tl.constexpr(0)  # −κ‖z‖²; −inf on padding
-RAW = tl.constexpr(2)  # log₂ Σ_j 2^(−κ d_ij + κ‖z_i‖²), as pass 1 found it; FAR where unknown
-LOG_SUM = tl.constexpr(4)  # log₂ Σ_j 2^(−κ d_ij); FAR where unknown
-SLOPE = tl.constexpr(6)  # what the objective makes of the soft average
-SCALED = tl.constexpr(8)  # slope · 2^(reference of the tile − log sum)
+# Planes of ``data``; two a quantity, similar and dissimilar, but for the rest.
+HALF = tl.constexpr(0)  # ½‖p‖², its integer part; no column where it is infinite (padding)
+REST = tl.constexpr(2)  # ½‖p‖², what the integer leaves
+TOP = tl.constexpr(3)  # the log sum, rounded, over the scale; FAR where unknown
+SLOPE = tl.constexpr(5)  # what the objective makes of the soft average · 2^(scale · TOP − log sum)
+SCALED = tl.constexpr(7)  # slope · 2^(reference of the tile − log sum)
 
 FAR = tl.constexpr(1e30)
 REACH = tl.constexpr(64.0)
@@ -41,27 +46,62 @@ BELOW = tl.constexpr(80.0)
 
 
 @triton.jit
-def load_tile(points, tile, ROWS: tl.constexpr, NB: tl.constexpr, KB: tl.constexpr):
-    """The feature blocks of a tile of rows: NB times (ROWS, KB)."""
+def load_tile(points, tile, n, ROWS: tl.constexpr, NB: tl.constexpr, KB: tl.constexpr,
+              PARTS: tl.constexpr):  # fmt: skip
+    """The feature blocks of a tile of rows, part by part: PARTS times NB times (ROWS, KB)."""
     first = points + tile.to(tl.int64) * (ROWS * NB * KB)
     offsets = tl.arange(0, ROWS)[:, None] * (NB * KB) + tl.arange(0, KB)[None, :]
     blocks = ()
-    for b in tl.static_range(NB):
-        blocks = blocks + (tl.load(first + offsets + b * KB),)
+    for part in tl.static_range(PARTS):
+        for b in tl.static_range(NB):
+            there = first + part * (n.to(tl.int64) * (NB * KB)) + b * KB
+            blocks = blocks + (tl.load(there + offsets),)
     return blocks
 
 
 @triton.jit
-def gram(a_hi, a_lo, b_hi, b_lo, NB: tl.constexpr, PARTS: tl.constexpr):
-    """A Bᵀ; the small products first, so that they are not lost in the large one."""
-    S = tl.zeros((a_hi[0].shape[0], b_hi[0].shape[0]), dtype=tl.float32)
-    for b in tl.static_range(NB):
-        if PARTS == 2:
-            S = tl.dot(a_lo[b], tl.trans(b_hi[b]), S)
-            S = tl.dot(a_hi[b], tl.trans(b_lo[b]), S)
-    for b in tl.static_range(NB):
-        S = tl.dot(a_hi[b], tl.trans(b_hi[b]), S)
+def _add_gram(S, a, b, PART_A: tl.constexpr, PART_B: tl.constexpr, NB: tl.constexpr):
+    for k in tl.static_range(NB):
+        S = tl.dot(a[PART_A * NB + k], tl.trans(b[PART_B * NB + k]), S)
     return S
+
+
+@triton.jit
+def gram(a, b, half, rest_a, rest_b, NB: tl.constexpr, PARTS: tl.constexpr):
+    """p_i·p_j − ½‖p_i‖², large and small terms apart; the small ones with all of −½‖p_j‖²'s.
+
+    ``half`` and ``rest_a`` (BM,) are of the rows, ``rest_b`` (BN,) of the columns. Returns y and
+    the rest, (BM, BN) both; of fewer than 3 parts there is no rest, and y is returned twice.
+    """
+    y = tl.zeros((half.shape[0], rest_b.shape[0]), tl.float32)
+    if PARTS == 2:  # the small products first, so that they are not lost in the large one
+        y = _add_gram(y, a, b, 1, 0, NB)
+        y = _add_gram(y, a, b, 0, 1, NB)
+    y = _add_gram(y, a, b, 0, 0, NB) - half[:, None]
+    rest = y
+    if PARTS == 3:
+        rest = tl.zeros(y.shape, tl.float32) - rest_a[:, None]
+        rest = _add_gram(rest, a, b, 0, 2, NB)
+        rest = _add_gram(rest, a, b, 2, 0, NB)
+        rest = _add_gram(rest, a, b, 1, 1, NB)
+        rest = _add_gram(rest, a, b, 0, 1, NB)
+        rest = _add_gram(rest, a, b, 1, 0, NB) - rest_b[None, :]
+    return y, rest
+
+
+@triton.jit
+def exponents(y, rest, scale, SIGN: tl.constexpr, PARTS: tl.constexpr):
+    """scale · (y + rest), for y from which a reference was subtracted."""
+    if PARTS == 3:
+        y = y + SIGN * rest
+    return y * scale
+
+
+@triton.jit
+def own_half(data, rows, n):
+    """The integer part of ½‖p‖² of rows, padding included."""
+    half = load_plane(data, HALF, rows, n)
+    return tl.where(tl.abs(half) < FAR, half, 0.0)
 
 
 @triton.jit
