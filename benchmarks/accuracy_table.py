@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import fill_section
 
 RANKED = ("committee", "euclid", "nca", "lda", "gmml", "lmnn")  # the mean rank is among these
 COMPARED = ("euclid", "nca", "gmml", "lmnn", "lda", "svm", "forest", "single")
@@ -27,15 +28,17 @@ def write(
 ) -> None:
     means, counts = _means(records, datasets, methods, "accuracy")
     present = [i for i in range(len(datasets)) if np.isfinite(means[i]).all()]
+    accuracies = _accuracy_rows(means, counts, datasets, methods)
+    summary, probabilities = _summary(means[present], methods), _probabilities(records, datasets)
     parts = [
         "# The automatic classifier and its rivals",
         INTRODUCTION,
         "## Test accuracy, mean over splits",
-        _accuracy_rows(means, counts, datasets, methods),
+        accuracies,
         "## Summary",
-        _summary(means[present], methods),
+        summary,
         "## Probabilities",
-        _probabilities(records, datasets),
+        probabilities,
         "## Seconds to tune and fit, one core, median",
         _seconds(records, datasets, methods),
     ]
@@ -46,6 +49,8 @@ def write(
             "\n".join(f"* {r['data']} {r['method']} {r['split']}: {r['error']}" for r in failures)
         )
     (root / "results" / "accuracy.md").write_text("\n\n".join(parts) + "\n")
+    shown = "\n\n".join([accuracies, summary, probabilities])
+    fill_section(root / "docs" / "automatic.md", "accuracy", shown)
     draw_calibration(records, root / "docs" / "images" / "calibration.png")
 
 

@@ -62,3 +62,12 @@ def time_alternately(functions: dict[str, Callable[[], object]], repeats: int) -
 def verdict(what: str, value: float, unit: str, target: str, reached: bool) -> None:
     """One line a figure, printed whether it is good or bad."""
     print(f"{what}: {value:.3g}{unit} (to reach: {target}) {'ok' if reached else 'NOT REACHED'}")
+
+
+def fill_section(path: Path, name: str, text: str) -> None:
+    """Put the text between ``<!-- results:name -->`` and ``<!-- /results:name -->`` of a page."""
+    start, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
+    page = path.read_text(encoding="utf-8")
+    before, rest = page.split(start)
+    after = rest.split(end)[1]
+    path.write_text(f"{before}{start}\n\n{text}\n\n{end}{after}", encoding="utf-8")

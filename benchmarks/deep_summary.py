@@ -12,13 +12,12 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from common import ROOT
+from common import ROOT, fill_section
 from deep_contestants import CONTESTANTS
 from sklearn.manifold import TSNE
 
 DOCS = ROOT / "docs" / "deep.md"
 IMAGES = ROOT / "docs" / "images"
-START, END = "<!-- results:deep -->", "<!-- /results:deep -->"
 TITLES = {
     "omniglot28": "Omniglot, unseen characters",
     "fashion_mnist": "Fashion-MNIST, test images",
@@ -46,7 +45,7 @@ def summarize(records: Records, folder: Path) -> None:
         if source.is_file():
             draw_embedding(source, TITLES[data], IMAGES / f"deep-{data}.png")
             pictures.append(f"![{TITLES[data]}, before and after](images/deep-{data}.png)")
-    fill(DOCS, "\n\n".join([text, *pictures]))
+    fill_section(DOCS, "deep", "\n\n".join([text, *pictures]))
 
 
 def _data(records: Records) -> list[str]:
@@ -91,14 +90,6 @@ def provenance(finished: Records, failed: Records) -> str:
         losses = sorted({r["loss"] for r in failed})
         text += f" {len(failed)} runs failed ({', '.join(losses)})."
     return text
-
-
-def fill(path: Path, text: str) -> None:
-    """Replace what stands between the markers."""
-    page = path.read_text(encoding="utf-8")
-    before, _, rest = page.partition(START)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{START}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 
 
 def draw_curves(records: Records, path: Path) -> None:
