@@ -167,7 +167,9 @@ def status(out: Out = OUT) -> None:
 
 @app.command()
 def merge(
-    sources: Annotated[list[Path], typer.Argument(help="SQLite files of other machines.")],
+    sources: Annotated[
+        list[Path], typer.Argument(help="SQLite files of other machines, or CSV files of results.")
+    ],
     out: Out = OUT,
 ) -> None:
     """Take over the results of other files; what is there already stays."""

@@ -7,6 +7,7 @@ import io
 from dataclasses import fields
 from pathlib import Path
 
+from vicinal.experiments.dumps import write_records
 from vicinal.experiments.records import Measurement, Result
 from vicinal.experiments.store import Store
 from vicinal.experiments.summary import Cell, Summary
@@ -44,17 +45,7 @@ def dump(store: Store, out: Path) -> list[Path]:
     out : the folder
     """
     out.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for kind, records in (
-        (Result, store.records(Result)),
-        (Measurement, store.records(Measurement)),
-    ):
-        path = out / f"{kind.table}.csv"
-        with path.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([field.name for field in fields(kind)])
-            writer.writerows(
-                [getattr(record, field.name) for field in fields(kind)] for record in records
-            )
-        paths.append(path)
+    paths = [out / f"{kind.table}.csv" for kind in (Result, Measurement)]
+    write_records(paths[0], Result, store.records(Result))
+    write_records(paths[1], Measurement, store.records(Measurement))
     return paths

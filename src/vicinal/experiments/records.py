@@ -48,6 +48,11 @@ class Result:
     finished: float = field(default_factory=time.time)
     """Seconds since 1970."""
 
+    @property
+    def kind(self) -> str:
+        """What it belongs to, as its task says."""
+        return f"table2/{self.protocol}"
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -66,6 +71,11 @@ class Measurement:
     commit_id: str = field(default_factory=provenance.commit)
     machine: str = field(default_factory=provenance.machine)
     finished: float = field(default_factory=time.time)
+
+    @property
+    def kind(self) -> str:
+        """What it belongs to, as its task says."""
+        return self.figure
 
 
 Record: TypeAlias = Result | Measurement

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from vicinal.experiments.dumps import read_records
 from vicinal.experiments.records import Measurement, Record, Result
 
 LEASE = 60.0
@@ -222,12 +223,17 @@ class Store:
 
         Parameters
         ----------
-        others : SQLite files of other machines
+        others : SQLite files of other machines, or the CSV files that were made from such
         """
         before = len(self.done())
         for other in others:
             if not other.is_file():
                 raise FileNotFoundError(f"{other} is not there to be merged")
+            if other.suffix == ".csv":
+                records = read_records(other)
+                self.plan((record.task, record.kind, record.dataset) for record in records)
+                self.save(*records)
+                continue
             with Store(other) as source:
                 self.plan(source._rows("SELECT task, kind, dataset FROM tasks"))
                 self.save(*source.records(Result), *source.records(Measurement))

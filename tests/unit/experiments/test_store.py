@@ -9,6 +9,7 @@ import time
 import pytest
 
 from vicinal.experiments import store as store_module
+from vicinal.experiments.exports import dump
 from vicinal.experiments.records import Measurement, Result
 from vicinal.experiments.store import LEASE, Store
 
@@ -134,6 +135,26 @@ def test_files_of_other_machines_are_merged(store, tmp_path):
     assert store.merge([tmp_path / "0.sqlite"]) == 0
     with pytest.raises(FileNotFoundError, match="missing"):
         store.merge([tmp_path / "missing.sqlite"])
+
+
+def test_dumps_are_merged_without_loss(store, tmp_path):
+    """A repository keeps the CSV files: who has them continues where they end."""
+    plan(store, "honest/a/m/0")
+    store.save(result(accuracy=1 / 3, n_fits=7, parameters='{"t": 0.5, "K": 3}'))
+    store.save(result(task="honest/a/m/1", split=1, accuracy=None, error='a, "b"\nc'))
+    store.save(Measurement("f/0", "figure2", "german", "ann+", value="[1, 2]"))
+    paths = dump(store, tmp_path)
+    with Store(tmp_path / "again.sqlite") as again:
+        assert again.merge(paths) == 3
+        assert again.merge(paths) == 0
+        for kind in (Result, Measurement):
+            assert again.records(kind) == store.records(kind)
+        assert {(s.kind, s.dataset, s.done) for s in again.standings()} == {
+            ("table2/honest", "a", 2), ("figure2", "german", 1),
+        }  # fmt: skip
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"other\.csv is no results\.csv"):
+        store.merge([tmp_path / "other.csv"])
 
 
 def test_the_file_is_in_wal_mode_and_complete_when_closed(tmp_path):
