@@ -168,10 +168,10 @@ def speed() -> None:
                 taken = passes_of(problem, Z, level)
                 rates = [2 * d * n**2 * k / t / 1e12 for k, t in zip(parts, taken, strict=True)]
                 for i, (t, rate) in enumerate(zip(taken, rates, strict=True)):
-                    share = rate / MEASURED["fp16"]
+                    shares = [f"{rate / MEASURED[kind]:.0%} of {kind}'s" for kind in MEASURED]
                     say(
                         f"  {name}, pass {i + 1}: {t:.4f} s, {rate:.0f} TFLOP/s on the tensor "
-                        f"cores, {share:.0%} of the fp16 product's rate"
+                        f"cores, {' and '.join(shares)} rate"
                     )
             if precision == "high" and (n, d) in targets:
                 target = targets[n, d]
