@@ -7,10 +7,11 @@ from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from vicinal.learners.device_data import on_host
 from vicinal.learners.verification import PairVerifier
 
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -34,14 +35,15 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or tensor of shape (n_samples, n_features)
+            A tensor, on whatever device, is copied to the host, and its graph is not followed.
 
         Returns
         -------
         Z : ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        return self._embed(validate_data(self, X, dtype=DTYPES, reset=False))
+        return self._embed(validate_data(self, on_host(X), dtype=DTYPES, reset=False))
 
     def _embed(self, X: FloatArray) -> FloatArray:
         """Z = X Lᵀ."""
@@ -62,13 +64,14 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         metric : callable
-            ``metric(u, v, squared=False)`` returns the (squared) distance of two 1-D arrays.
+            ``metric(u, v, squared=False)`` returns the (squared) distance of two 1-D arrays or
+            tensors.
         """
         check_is_fitted(self)
         fitted = copy(self)  # a later fit sets new attributes, and leaves these alone
 
-        def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-            rows = [np.asarray(x, dtype=np.float64)[None] for x in (u, v)]
+        def metric(u: Any, v: Any, squared: bool = False) -> float:
+            rows = [np.asarray(on_host(x), dtype=np.float64)[None] for x in (u, v)]
             difference = fitted._difference(*rows)[0]
             distance = float(difference @ difference)
             return distance if squared else float(np.sqrt(distance))
@@ -80,14 +83,16 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
+        pairs : array-like or tensor of shape (n_pairs, 2, n_features)
 
         Returns
         -------
         distances : ndarray of shape (n_pairs,)
         """
         check_is_fitted(self)
-        pairs = check_array(pairs, dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name="pairs")
+        pairs = check_array(
+            on_host(pairs), dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name="pairs"
+        )
         d = self.n_features_in_
         if pairs.ndim != 3 or pairs.shape[1:] != (2, d):
             raise ValueError(
@@ -101,7 +106,7 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
+        pairs : array-like or tensor of shape (n_pairs, 2, n_features)
 
         Returns
         -------

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_scalar
 
 from vicinal.objective.losses import Loss, get_loss
+from vicinal.objective.neighbor_objective import check_exponents
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,7 @@ def check_configuration(
     refresh_every: Any = None,
 ) -> Configuration:
     """A configuration from a user's parameters, each checked, "auto" resolved."""
-    for name, value in (("alpha", alpha), ("gamma", gamma)):
-        if not isinstance(value, Real) or np.isnan(value):
-            raise ValueError(f"{name}={value!r} must be a real number")
-    if not 0 < gamma < np.inf:
-        raise ValueError(f"gamma={gamma!r} must be positive and finite: it divides the margin")
+    check_exponents(alpha, gamma)
     if plain and alpha == 0:
         raise ValueError(
             "plain=True has no soft average at alpha=0; use another alpha, or the mean"

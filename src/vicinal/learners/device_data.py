@@ -1,4 +1,4 @@
-"""Training data that are tensors: taken where they are, or brought to the host."""
+"""Data that are tensors: taken where they are, or brought to the host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from vicinal.kernels import DEVICE_BACKENDS
 
 def on_host(values: Any) -> Any:
     """An array for a torch tensor on whatever device; anything else as it is."""
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach()
+    if values.is_floating_point() and values.element_size() < 4:
+        values = values.double()  # NumPy has no bfloat16
+    return values.cpu().numpy()
 
 
 def stays_on_device(X: Any, backend: str) -> bool:

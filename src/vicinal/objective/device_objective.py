@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vicinal.kernels.contract import Comparisons
 from vicinal.objective.losses import LOSSES, Loss, get_loss
-from vicinal.objective.neighbor_objective import NeighborObjective
+from vicinal.objective.neighbor_objective import NeighborObjective, check_exponents
 from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
 
@@ -89,7 +89,7 @@ class DeviceObjective:
         """Σ_i w_i ℓ(z_i) and its gradient, summed over all ranks."""
         kernel, ranks = self.kernel, self.kernel.ranks
         scale = self.n_rows / len(anchors)
-        share = ranks.share(kernel.n)
+        share, everybody = ranks.share(kernel.n), anchors
         if share is not None:
             anchors = anchors[(anchors >= share[0]) & (anchors < share[1])]
         sweep = kernel.evaluate(Z, self.alpha, level=level)
@@ -99,7 +99,7 @@ class DeviceObjective:
         losses, slopes = self._loss(z)
         slope = w * slopes / self.gamma
         all_slopes = ranks.sum(kernel.slopes(anchors, slope, -slope))
-        sweep.share_state(anchors)
+        sweep.share_state(anchors, everybody)
 
         by_metric = isinstance(self.parametrization, Metric)
         laplacian = sweep.laplacian(self.X.double() if by_metric else None, all_slopes, share)
@@ -137,15 +137,13 @@ def device_problem(
 
     Parameters
     ----------
-    X : (n, d) tensor
+    X : (n, d) tensor of finite numbers on any device; in float64 unless it is float32
     y : (n,) tensor or array of class labels
     alpha, gamma, loss : as in :class:`~vicinal.ANN`; every class is compared completely
     precision : "high" or "fast"
 
     Examples
     --------
-    On the CPU here; with ``device="cuda"`` it is the same.
-
     >>> import numpy as np
     >>> import torch
     >>> X, y = torch.tensor([[0.0], [1.0], [3.0], [4.0]]), torch.tensor([0, 0, 1, 1])
@@ -153,14 +151,10 @@ def device_problem(
     >>> gradient.shape
     (1, 1)
     """
-    from vicinal.kernels.gpu.kernel import GpuKernel
+    from vicinal.kernels.gpu import GpuKernel, check_samples
 
-    if not hasattr(y, "device") or not hasattr(y, "unique"):
-        y = X.new_tensor(np.unique(y, return_inverse=True)[1]).long()
-    sizes = y.unique(return_counts=True)[1].cpu().numpy()
-    comparisons = compare(np.empty((0, 0)), np.concatenate([[0], np.cumsum(sizes)]))
-    X = X[y.argsort(stable=True)]
-    X = X - X.mean(0)
+    check_exponents(alpha, gamma)
+    X, comparisons = _sorted_by_class(check_samples(X), y)
     each = X.double()[:, 0]  # (n,) of the right kind
     return DeviceObjective(
         X=X,
@@ -168,9 +162,29 @@ def device_problem(
         kernel=GpuKernel(comparisons, X.device, precision),
         parametrization=Factor(),
         loss=get_loss(loss),
-        alpha=alpha,
-        gamma=gamma,
+        alpha=float(alpha),
+        gamma=float(gamma),
         shift=each.new_zeros(len(X)),
         weights=each.new_ones(len(X)),
         pull=np.zeros((X.shape[1], X.shape[1])),
     )
+
+
+def _sorted_by_class(X: Tensor, y: Tensor | NDArray[Any]) -> tuple[Tensor, Comparisons]:
+    """(n, d) the samples sorted by class, centered; every class is compared completely."""
+    if not hasattr(y, "device") or not hasattr(y, "unique"):
+        y = np.asarray(y)
+    if tuple(y.shape) != (len(X),):
+        raise ValueError(
+            f"y must be one label for each of the {len(X)} rows of X, got shape {tuple(y.shape)}"
+        )
+    if bool((y != y).any()):
+        raise ValueError("y contains NaN; drop the samples without a label first")
+    if isinstance(y, np.ndarray):
+        integers = X[:0, 0].long()  # where X is; floats would merge the codes of many classes
+        y = integers.new_tensor(np.unique(y, return_inverse=True)[1])
+    y = y.to(X.device)
+    sizes = y.unique(return_counts=True)[1].cpu().numpy()
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    X = X[y.argsort(stable=True)]
+    return X - X.mean(0), compare(np.empty((0, 0)), offsets)

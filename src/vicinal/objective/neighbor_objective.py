@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
@@ -83,3 +84,12 @@ def plain_shift(comparisons: Comparisons, alpha: float) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.log(comparisons.n_dissimilar) - np.log(comparisons.n_similar) / alpha
     return np.asarray(np.where(np.isfinite(shift), shift, 0.0))
+
+
+def check_exponents(alpha: float, gamma: float) -> None:
+    """α any real number or ±inf, γ positive and finite; a ValueError says what is wrong."""
+    for name, value in (("alpha", alpha), ("gamma", gamma)):
+        if not isinstance(value, Real) or np.isnan(value):
+            raise ValueError(f"{name}={value!r} must be a real number")
+    if not 0 < gamma < np.inf:
+        raise ValueError(f"gamma={gamma!r} must be positive and finite: it divides the margin")

@@ -1,34 +1,69 @@
-"""Run by test_gpu_ranks.py, one process a rank: shares an objective, disagrees, then one dies."""
+"""Run by test_gpu_ranks.py, one process a rank: shares objectives, disagrees, then one dies.
+
+Each rank writes what it has to tell to a file of its own in the folder that it is given. Its second
+argument says whether it has a process group of its "own" before it joins, or "none".
+"""
 
 import json
 import os
 import sys
 import time
+from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from vicinal.kernels.gpu import join_ranks
-from vicinal.objective.device_objective import device_problem
+from vicinal.kernels.gpu import GpuKernel, join_ranks
+from vicinal.objective.device_objective import device_problem, on_device
+from vicinal.objective.losses import get_loss
+from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
+from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.parametrization import Metric
+
+ROWS = {"all": None, "few": np.arange(0, 80, 5), "of one rank": np.arange(9)}
 
 
-def problem():
+def complete():
     rng = np.random.default_rng(0)
     X, y = torch.as_tensor(rng.standard_normal((83, 4))), torch.as_tensor(rng.integers(0, 3, 83))
     return device_problem(X, y, loss="logistic")
 
 
-def results(objective):
+def listed(parametrization, **sets):
+    """With neighbor lists, with weights, and with a row that is no anchor: its class is its own."""
+    rng, offsets = np.random.default_rng(1), np.array([0, 30, 31, 83])
+    X = rng.standard_normal((83, 4))
+    comparisons = compare(X, offsets, **sets)
+    objective = NeighborObjective(
+        X=X - X.mean(axis=0),
+        comparisons=comparisons,
+        kernel=GpuKernel(comparisons, "cpu"),
+        parametrization=parametrization,
+        loss=get_loss("logistic"),
+        alpha=-1.0,
+        gamma=0.7,
+        shift=plain_shift(comparisons, -1.0),
+        weights=rng.random(83),
+        pull=0.01 * np.eye(4),
+    )
+    return on_device(objective)
+
+
+def results():
     """J and its gradient, from all anchors and from some."""
-    L = np.eye(2, 4)
-    value, gradient = objective.value_and_gradient(L)
-    few, few_gradient = objective.value_and_gradient(L, np.arange(0, 83, 5))
-    return {
-        "value": value,
-        "gradient": gradient.tolist(),
-        "few": few,
-        "few_gradient": few_gradient.tolist(),
+    M = np.diag([1.0, 2.0, 0.5, 1.0])
+    problems = {
+        "complete": (complete(), np.eye(2, 4)),
+        "similar lists, metric": (listed(Metric(), similar=3), M),
+        "both lists, metric": (listed(Metric(), similar=3, dissimilar=4), M),
     }
+    found = {}
+    for name, (problem, params) in problems.items():
+        for which, rows in ROWS.items():
+            value, gradient = problem.value_and_gradient(params, rows)
+            found[f"{name}, {which}"] = [value, *gradient.ravel().tolist()]
+    return found
 
 
 def complaint(objective, L):
@@ -39,19 +74,21 @@ def complaint(objective, L):
     return "none"
 
 
-def main():
+def main(folder, group):
+    if group == "own":
+        torch.distributed.init_process_group("gloo", timeout=timedelta(seconds=20))
+    told = {"before": complete().kernel.ranks.size}
     join_ranks(timeout=20.0, backend="gloo")
-    rank, objective = int(os.environ["RANK"]), problem()
-    told = results(objective)
+    rank, objective = int(os.environ["RANK"]), complete()
+    told |= {"joined": objective.kernel.ranks.size, "results": results()}
     told["disagreement"] = complaint(objective, np.eye(2, 4) * (1 + rank))
     if rank == 0:
         start = time.monotonic()
         told["death"] = complaint(objective, np.eye(2, 4))
         told["seconds"] = time.monotonic() - start
-    sys.stdout.write(json.dumps(told))
-    sys.stdout.flush()
+    (Path(folder) / f"{rank}.json").write_text(json.dumps(told), encoding="utf-8")
     os._exit(0)  # rank 1 dies here, while rank 0 waits for it in its last evaluation
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -17,8 +17,8 @@ def points(n, seed, offset=0.0):
     return offset + np.random.default_rng(seed).standard_normal((n, 4))
 
 
-@pytest.mark.parametrize("block", [2**27, 500])
-@pytest.mark.parametrize("offset", [0.0, 1e4])  # far from the origin: float32 alone would fail
+@pytest.mark.parametrize("block", [2**26, 500])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_equals_the_cpu(monkeypatch, block, offset):
     monkeypatch.setattr(module, "BLOCK_ELEMENTS", block)
     Q, R = points(33, 0, offset), points(90, 1, offset)
@@ -36,6 +36,29 @@ def test_ties_and_exclusion():
     got = gpu.device_class_neighbors(tensor, tensor, OFFSETS, 5, exclude=torch.as_tensor(itself))
     np.testing.assert_array_equal(got[0], distances)
     np.testing.assert_array_equal(got[1], rows)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-9])
+def test_tight_clusters_far_from_the_center(spread):
+    # At 1e-9 even products of float64 do not know their order, and all are candidates.
+    rng = np.random.default_rng(4)
+    places = np.repeat([-100.0, 100.0], 60)[:, None]
+    R = places + spread * rng.standard_normal((120, 4))
+    rows = gpu.device_all_neighbors(
+        torch.as_tensor(R), torch.as_tensor(R), 5, exclude=torch.arange(120)
+    )[1]
+    gaps = R[:, None] - R  # differences of neighbors are exact
+    distances = np.square(gaps).sum(2) + np.diag(np.full(120, np.inf))
+    np.testing.assert_array_equal(rows, distances.argsort(axis=1, kind="stable")[:, :5])
+
+
+def test_more_ties_than_spare_candidates():
+    rng = np.random.default_rng(7)
+    R = rng.permutation(np.repeat(np.eye(4), 30, axis=0)) + 0.1
+    distances, rows = class_neighbors(R, R, [0, 120], k=3)
+    got = gpu.device_all_neighbors(torch.as_tensor(R), torch.as_tensor(R), 3)
+    np.testing.assert_array_equal(got[0], distances[:, 0])
+    np.testing.assert_array_equal(got[1], rows[:, 0])
 
 
 def test_lists_of_the_nearest_of_the_class():
@@ -63,3 +86,11 @@ def test_errors_of_all_k_at_once():
             winner = next(c for c in found if found.count(c) == most)  # the nearest of the most
             wrong += winner != truth[i]
         assert float(errors[k - 1]) == pytest.approx(wrong / 50)
+
+
+def test_missing_neighbors_do_not_vote():
+    rows = torch.tensor([[0, -1, -1], [1, 0, -1], [-1, -1, -1]])
+    labels = torch.tensor([0, 0, 1])
+    np.testing.assert_array_equal(
+        gpu.knn_errors(rows, labels, torch.tensor([0, 0, 1])), np.full(3, 1 / 3)
+    )

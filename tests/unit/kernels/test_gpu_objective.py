@@ -14,6 +14,8 @@ import vicinal as vc  # noqa: E402
 from vicinal import kernels  # noqa: E402
 from vicinal.kernels import gpu, make_kernel  # noqa: E402
 from vicinal.kernels.gpu import GpuKernel  # noqa: E402
+from vicinal.kernels.gpu import kernel as kernel_module  # noqa: E402
+from vicinal.kernels.gpu.torch_sweep import TorchSweep  # noqa: E402
 from vicinal.learners import neighbor_learner  # noqa: E402
 from vicinal.objective.device_objective import device_problem, on_device  # noqa: E402
 from vicinal.objective.losses import LOSSES, get_loss  # noqa: E402
@@ -117,6 +119,59 @@ def test_tensors_that_are_there_already():
         value, got = problem.value_and_gradient(L)
         assert value == pytest.approx(expected, rel=1e-9)
         np.testing.assert_allclose(got, gradient, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8])
+def test_samples_of_any_numeric_type(dtype):
+    X = torch.as_tensor(np.random.default_rng(7).integers(0, 9, (40, 3)))
+    y, L = np.arange(40) % 4, np.eye(3)
+    expected, gradient = device_problem(X.double(), y, loss="logistic").value_and_gradient(L)
+    value, got = device_problem(X.to(dtype), y, loss="logistic").value_and_gradient(L)
+    assert value == expected
+    np.testing.assert_array_equal(got, gradient)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_many_classes_of_half_precision_samples(dtype):
+    y = np.repeat(np.arange(3000), 2)
+    X = torch.as_tensor(np.random.default_rng(8).standard_normal((6000, 1))).to(dtype)
+    comparisons = device_problem(X, y).comparisons
+    np.testing.assert_array_equal(comparisons.offsets, np.arange(0, 6001, 2))
+
+
+FOUR = torch.tensor([[0.0], [1.0], [3.0], [4.0]])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "match"),
+    [
+        (FOUR, [0, 1, 1], {}, "each of the 4 rows"),
+        (FOUR, torch.tensor([0, 1, 1]), {}, "each of the 4 rows"),
+        (FOUR, torch.tensor([[0, 0, 1, 1]]), {}, "each of the 4 rows"),
+        (FOUR, torch.tensor([0.0, 0.0, 1.0, torch.nan]), {}, "y contains NaN"),
+        (FOUR, np.array([0.0, 0.0, 1.0, np.nan]), {}, "y contains NaN"),
+        (FOUR[:, 0], [0, 0, 1, 1], {}, "2-dimensional"),
+        (FOUR / FOUR[0], [0, 0, 1, 1], {}, "NaN or infinity"),
+        (FOUR, [0, 0, 0, 0], {}, "No sample has both"),
+        (FOUR, [0, 0, 1, 1], {"alpha": np.nan}, "alpha=nan must be a real number"),
+        (FOUR, [0, 0, 1, 1], {"alpha": "1"}, "alpha='1' must be a real number"),
+        (FOUR, [0, 0, 1, 1], {"gamma": 0.0}, "gamma=0.0 must be positive"),
+        (FOUR, [0, 0, 1, 1], {"gamma": np.inf}, "gamma=inf must be positive and finite"),
+    ],
+)
+def test_bad_problems(X, y, options, match):
+    with pytest.raises(ValueError, match=match):
+        device_problem(X, y, **options)
+
+
+@pytest.mark.parametrize("options", [{"alpha": np.nan}, {"alpha": "1"}, {"gamma": 0.0}], ids=str)
+def test_a_problem_refuses_what_a_learner_refuses(options):
+    messages = []
+    for attempt in (vc.ANN(**options).fit, partial(device_problem, **options)):
+        with pytest.raises(ValueError, match="must be") as refused:
+            attempt(FOUR, [0, 0, 1, 1])
+        messages.append(str(refused.value))
+    assert messages[0] == messages[1]
 
 
 @pytest.fixture
@@ -262,3 +317,36 @@ def test_no_gpu_says_what_to_do():
 def test_unknown_precision():
     with pytest.raises(ValueError, match="'high' or 'fast'"):
         GpuKernel(compare(samples(), OFFSETS), "cpu", "extreme")
+
+
+def test_unknown_engine():
+    with pytest.raises(ValueError, match="'auto', 'triton' or 'torch'"):
+        GpuKernel(compare(samples(), OFFSETS), "cpu", engine="bogus")
+
+
+@pytest.mark.parametrize(
+    ("device", "installed", "engine"),
+    [("cuda", True, "triton"), ("cuda", False, "torch"), ("cpu", True, "torch")],
+)
+def test_auto_is_triton_on_a_gpu_where_it_is_installed(monkeypatch, device, installed, engine):
+    monkeypatch.setattr(kernel_module, "find_spec", lambda name: object() if installed else None)
+    assert kernel_module.choose_engine("auto", torch.device(device)) == engine
+
+
+@pytest.mark.parametrize(
+    ("memory", "width", "expected"),
+    [
+        (216, 256, [2.0**-22, 0.0]),  # KiB; after what level 0 costs
+        (152, 256, [0.0]),
+        (88, 256, None),
+        (88, 64, [2.0**-22, 0.0]),
+    ],
+)
+def test_levels_of_precision_are_those_whose_tiles_fit(monkeypatch, memory, width, expected):
+    monkeypatch.setattr(kernel_module, "memory_for_tiles", lambda device: memory * 2**10)
+    kernel = GpuKernel(compare(samples(), OFFSETS), "cpu", engine="triton")
+    errors = kernel.exponent_errors(torch.ones((90, width)), 1.0)
+    assert errors == [0.0] if expected is None else errors[1:] == expected
+    if expected == [0.0]:
+        sweep = kernel.evaluate(torch.ones((90, width), dtype=torch.float64), 1.0, level=1)
+        assert isinstance(sweep._dense, TorchSweep)

@@ -16,22 +16,36 @@ pytest.importorskip("torch")
 SCRIPT = Path(__file__).with_name("gpu_rank.py")
 
 
-@pytest.fixture(scope="module")
-def ranks():
+def by_hand(port, folder):
+    """Two processes that are told who they are, and have a process group before they join."""
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    command = [sys.executable, SCRIPT, folder, "own"]
+    return [(command, {**common, "RANK": str(k)}) for k in range(2)]
+
+
+def by_torchrun(port, folder):
+    """One process that starts the two."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+    options = ["--nproc-per-node=2", f"--master-port={port}"]
+    return [([*torchrun, *options, SCRIPT, folder, "none"], {})]
+
+
+@pytest.fixture(scope="module", params=[by_hand, by_torchrun])
+def ranks(request, tmp_path_factory):
     """What each of two ranks tells."""
+    folder = tmp_path_factory.mktemp("ranks")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+        port = str(probe.getsockname()[1])
     processes = [
         subprocess.Popen(
-            [sys.executable, SCRIPT],
-            env={**os.environ, **common, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            command,
+            env={**os.environ, **variables, "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(2)
+        for command, variables in request.param(port, folder)
     ]
     try:
         told = [process.communicate(timeout=120) for process in processes]
@@ -39,17 +53,29 @@ def ranks():
         for process in processes:
             process.kill()
     assert all(process.returncode == 0 for process in processes), told
-    return [json.loads(out) for out, _ in told]
+    return [json.loads((folder / f"{k}.json").read_text(encoding="utf-8")) for k in range(2)]
 
 
-def test_two_ranks_compute_the_same_objective(ranks):
+@pytest.fixture(scope="module")
+def alone():
+    """The same objectives, by one process."""
     specification = importlib.util.spec_from_file_location("gpu_rank", SCRIPT)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    alone = module.results(module.problem())
-    for shared in ranks:
+    return module.results()
+
+
+def test_two_ranks_compute_the_same_objective(ranks, alone):
+    for told in ranks:
+        assert told["joined"] == 2
         for key, expected in alone.items():
-            np.testing.assert_allclose(shared[key], expected, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                told["results"][key], expected, rtol=1e-9, atol=1e-12, err_msg=key
+            )
+
+
+def test_nothing_is_shared_before_it_is_joined(ranks):
+    assert [told["before"] for told in ranks] == [1, 1]
 
 
 def test_ranks_must_agree_on_the_parameters(ranks):

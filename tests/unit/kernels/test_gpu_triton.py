@@ -35,7 +35,7 @@ def errors(request):
 
 
 def test_equals_float64(errors):
-    assert len(errors) == 13
+    assert len(errors) == 14
     for case, figures in errors.items():
         if case not in ("fast", "two parts", "trained"):
             assert max(figures["s"], figures["t"]) < 1e-7, (case, figures)

@@ -2,20 +2,26 @@
 
 ::
 
-    Z (n, m) float64 ──▶ 3 parts float16, padded ──▶ pass 1: log₂ Σ of every row, two sides
+    Z (n, m) float64 ──▶ 2 parts float16, padded ──▶ pass 1: log₂ Σ of every row, two sides
                                                         │
                       loss on the device (n numbers) ◀──┘
                          │ slopes
                          ▼
     pass 2: weights computed anew, (W + Wᵀ)·V, every row written once ──▶ Lap·V (n, c)
 
-``triton_tiles`` are the two kernels, ``triton_sweep`` launches them, ``torch_sweep`` does the same
-by matrix products for what they cannot do, ``listed_side`` gathers listed pairs; ``kernel`` puts
-them together. ``samples`` makes tensors ready for a fit, ``class_neighbors`` finds neighbors.
+Of three parts on demand, where the gradient nearly vanishes. ``triton_log_sums`` and
+``triton_products`` are the two passes, ``triton_tiles`` is what they share, ``tiling`` the sizes of
+their tiles; ``triton_sweep`` launches them, ``torch_sweep`` does the same by matrix products for
+what they cannot do, ``listed_side`` gathers listed pairs, and ``kernel`` puts them together.
+``samples`` makes tensors ready for a fit, ``class_neighbors`` finds neighbors.
 Importing this package imports PyTorch, and nothing imports it before it is used.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
 
 try:
     import torch
@@ -50,19 +56,42 @@ def make_gpu_kernel(comparisons: Comparisons, backend: str = "cuda") -> GpuKerne
     comparisons : who is compared with whom
     backend : "cuda" or "cuda:fast"
     """
+    check_device(backend)
+    precision = "fast" if backend == "cuda:fast" else "high"
+    return GpuKernel(comparisons, "cuda", precision)
+
+
+def check_device(backend: str) -> None:
+    """Raise an error that says what to do where PyTorch sees no GPU.
+
+    Parameters
+    ----------
+    backend : the name the user gave, for the message
+    """
     if not torch.cuda.is_available():
         raise RuntimeError(
             f"backend={backend!r} needs an NVIDIA GPU that PyTorch can use, and "
             "torch.cuda.is_available() is False here; use backend='auto' for the CPU"
         )
-    precision = "fast" if backend == "cuda:fast" else "high"
-    return GpuKernel(comparisons, "cuda", precision)
+
+
+def copy_to_device(values: NDArray[Any], device: str = "cuda") -> torch.Tensor:
+    """A tensor on the device; a copy, since arrays may be read-only and tensors never are.
+
+    Parameters
+    ----------
+    values : array of numbers
+    device : where to put it
+    """
+    return torch.tensor(values, device=device)
 
 
 __all__ = [
     "GpuKernel",
     "center_and_scale_samples",
+    "check_device",
     "check_samples",
+    "copy_to_device",
     "covariances",
     "device_all_neighbors",
     "device_class_neighbors",

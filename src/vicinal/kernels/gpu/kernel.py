@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,9 @@ from torch import Tensor
 from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray, Respond
 from vicinal.kernels.gpu.listed_side import ListedSide
 from vicinal.kernels.gpu.losses import LOSSES
-from vicinal.kernels.gpu.panel import WIDEST, Labels
+from vicinal.kernels.gpu.panel import FAR, WIDEST, Labels, feature_blocks
 from vicinal.kernels.gpu.ranks import Ranks
+from vicinal.kernels.gpu.tiling import memory_for_tiles, tiles_fit
 from vicinal.kernels.gpu.torch_sweep import TorchSweep
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ EXACT = 2
 EXACT_PAIRS = 1e9
 """Pairs up to which it is used: about a tenth of a second."""
 PRECISIONS = ("high", "fast")
+ENGINES = ("auto", "triton", "torch")
 
 
 class GpuKernel:
@@ -43,9 +46,10 @@ class GpuKernel:
         Numbers of 22 bits, and of more where that would not keep gradients within 1e-5 of
         float64; or numbers of 11 bits (tf32's).
     engine : "auto", "triton" or "torch"
-        Who computes complete sides. "auto" is Triton on a GPU wherever it can: at most 256
-        components, exponents that are finite and not next to 0. PyTorch takes the precision of
-        the points, float64, whatever ``precision`` says.
+        Who computes complete sides. "auto" is Triton on a GPU where it is installed. Triton takes
+        at most 256 components (fewer where shared memory is small) and exponents that are finite
+        and not next to 0; what it does not take is PyTorch's, in the precision of the points,
+        float64, whatever ``precision`` says.
     """
 
     def __init__(
@@ -62,7 +66,8 @@ class GpuKernel:
         self.precision = precision
         self.n = int(comparisons.offsets[-1])
         self.anchors = self.tensor(np.sort(comparisons.anchors))
-        self._engine = engine
+        self._engine = choose_engine(engine, self.device)
+        self._memory = memory_for_tiles(self.device)
         groups = None if comparisons.groups is None else self.tensor(comparisons.groups)
         self._labels = Labels.of(self.tensor(comparisons.class_of_row), groups)
         counts = np.stack([comparisons.n_similar, comparisons.n_dissimilar])
@@ -91,11 +96,11 @@ class GpuKernel:
         gammas = (float(alpha), float(beta))
         dense: TritonSweep | TorchSweep | None = None
         if any(self._complete):
-            if level < EXACT and self._uses_triton(Z.shape[1], gammas):
+            parts = self._parts(level)
+            if level < EXACT and self._uses_triton(Z.shape[1], gammas, parts):
                 from vicinal.kernels.gpu.triton_sweep import TritonSweep
 
-                parts = 2 + level if self.precision == "high" else 1
-                dense = TritonSweep(Z, self._labels, self._complete, gammas, parts)
+                dense = TritonSweep(Z, self._labels, self._complete, gammas, parts, self._memory)
             else:
                 dense = TorchSweep(Z, self._labels, self._complete, gammas)
         listed = {side: lists.bind(Z, gammas[side]) for side, lists in self._listed.items()}
@@ -105,23 +110,27 @@ class GpuKernel:
         """About how far rounding moves exponents γd at every level of precision that there is.
 
         Level 0 has 22 bits of ‖a‖² + ‖b‖² − 2ab, level 1 float32's 24 of the weights themselves,
-        level 2 is float64, where so many pairs are affordable. A single 0 where nothing can, or
-        needs to, be improved.
+        level 2 is float64, where so many pairs are affordable; it is level 1 where the tiles of
+        that do not fit the GPU. A single 0 where nothing can, or needs to, be improved.
         """
         gammas = (float(alpha), float(beta))
-        triton = any(self._complete) and self._uses_triton(Z.shape[1], gammas)
-        if self.precision != "high" or not triton:
+        coarse, fine = (self._uses_triton(Z.shape[1], gammas, self._parts(k)) for k in (0, 1))
+        if self.precision != "high" or not any(self._complete) or not coarse:
             return [0.0]
         largest = max(abs(g) for g, side in zip(gammas, self._complete, strict=True) if side)
         rounded = largest * float(Z.double().square().sum(1).mean()) * 2.0**-21
-        return [rounded, 2.0**-22] + [0.0] * (float(self.n) ** 2 <= EXACT_PAIRS)
+        return [rounded] + [2.0**-22] * fine + [0.0] * (float(self.n) ** 2 <= EXACT_PAIRS)
 
-    def _uses_triton(self, width: int, gammas: tuple[float, float]) -> bool:
+    def _parts(self, level: int) -> int:
+        return 2 + level if self.precision == "high" else 1
+
+    def _uses_triton(self, width: int, gammas: tuple[float, float], parts: int) -> bool:
+        if self._engine != "triton" or width > WIDEST:
+            return False
+        blocks, block = feature_blocks(width)
         complete = [gamma for gamma, side in zip(gammas, self._complete, strict=True) if side]
-        possible = width <= WIDEST and all(GENTLE <= abs(g) < math.inf for g in complete)
-        if self._engine == "auto":
-            return possible and self.device.type == "cuda"
-        return possible and self._engine == "triton"
+        gentle = all(GENTLE <= abs(g) < math.inf for g in complete)
+        return gentle and tiles_fit(blocks * block, parts, self._memory)
 
     def sweep(
         self,
@@ -163,6 +172,15 @@ class GpuKernel:
         return slopes
 
 
+def choose_engine(engine: str, device: torch.device) -> str:
+    """What "auto" means: "triton" on a GPU where it is installed, or "torch"."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine={engine!r} is unknown; use 'auto', 'triton' or 'torch'")
+    if engine != "auto":
+        return engine
+    return "triton" if device.type == "cuda" and find_spec("triton") is not None else "torch"
+
+
 class DeviceSweep:
     """One evaluation: soft averages first, then what their derivatives make of the Laplacian."""
 
@@ -188,12 +206,18 @@ class DeviceSweep:
             averages[side] = lists.average[rows]
         return averages
 
-    def share_state(self, rows: Tensor) -> None:
-        """Give all ranks what pass 1 has found for these rows, which no other rank has visited."""
+    def share_state(self, rows: Tensor, everybody: Tensor) -> None:
+        """Give all ranks what pass 1 has found for these rows, which no other rank has visited.
+
+        ``everybody`` are the rows of all ranks; the others stay where pass 1 has not been.
+        """
         if self._dense is not None and self._kernel.ranks.size > 1:
             mine = torch.zeros_like(self._dense.state)
             mine[:, rows] = self._dense.state[:, rows]
-            self._dense.state = self._kernel.ranks.sum(mine)
+            summed = self._kernel.ranks.sum(mine)
+            state = torch.full_like(summed, FAR)
+            state[:, everybody] = summed[:, everybody]
+            self._dense.state = state
 
     def laplacian(
         self, V: Tensor | None, slopes: Tensor, rows: tuple[int, int] | None = None

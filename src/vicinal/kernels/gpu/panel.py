@@ -7,6 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+SIMILAR, DISSIMILAR, MIXED = 0, 1, 2
+"""Sides, and kinds of tiles."""
+FAR = 1e30
+"""The log sum of a row where pass 1 has not been."""
+REACH = 64.0
+"""The reference of a tile is this far (in units of log 2) above its lowest log sum."""
 PAD = 128
 """Rows are padded to a multiple of this, so that every tile is full."""
 WIDEST = 256
@@ -15,6 +21,11 @@ LONGEST = 2.0**12
 """What the longest point is scaled to: products of its integer parts are below 2²⁴, hence exact."""
 LARGEST = 2.0**11
 """What the largest value of a feature is scaled to, for the same reason."""
+
+
+def padded_size(n: int) -> int:
+    """n rows and their padding."""
+    return n + -n % PAD
 
 
 def feature_blocks(width: int) -> tuple[int, int]:
@@ -55,20 +66,20 @@ class Split:
         else:
             unit = power_of_two(LONGEST, points.double().square().sum(1).amax().sqrt())
         rest = points.double() * unit
-        size = (n_parts, -(-n // PAD) * PAD, blocks * block)
+        size = (n_parts, padded_size(n), blocks * block)
         parts = torch.zeros(size, dtype=torch.float16, device=points.device)
         for k in range(n_parts):
             parts[k, :n, :width] = (rest.round() if k == 0 and n_parts == 3 else rest).half()
             rest = rest - parts[k, :n, :width]
         return cls(parts, unit, n, width)
 
-    def seen(self, n_parts: int) -> Tensor:
-        """(n, m) float64, in units: the points as kernels see them that read so many parts."""
-        return self.parts[:n_parts, : self.n, : self.width].double().sum(0)
+    def seen(self) -> Tensor:
+        """(n, m) float64, in units: the points as kernels see them."""
+        return self.parts[:, : self.n, : self.width].double().sum(0)
 
     def take(self, rows: Tensor) -> Split:
         """Some of the points, padded anew."""
-        size = (len(self.parts), -(-len(rows) // PAD) * PAD, self.parts.shape[2])
+        size = (len(self.parts), padded_size(len(rows)), self.parts.shape[2])
         parts = torch.zeros(size, dtype=torch.float16, device=rows.device)
         parts[:, : len(rows)] = self.parts[:, rows]
         return Split(parts, self.unit, len(rows), self.width)
@@ -97,7 +108,7 @@ class Labels:
 
 def pad_last(values: Tensor) -> Tensor:
     """(k, n) → (k, N), the last column repeated."""
-    missing = -values.shape[1] % PAD
+    missing = padded_size(values.shape[1]) - values.shape[1]
     return torch.cat([values, values[:, -1:].expand(-1, missing)], dim=1).contiguous()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch import Tensor
 
 def join_ranks(timeout: float = 120.0, backend: str | None = None) -> None:
     """Join the processes that ``torchrun`` has started; fits then share their rows.
+
+    A process group that the program has made already is taken as it is.
 
     Parameters
     ----------
@@ -27,14 +30,29 @@ def join_ranks(timeout: float = 120.0, backend: str | None = None) -> None:
         backend = "nccl" if torch.cuda.is_available() else "gloo"
     if backend == "nccl":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+    if not dist.is_initialized():
+        dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+    _program.joined = True
+
+
+@dataclass
+class _Program:
+    """What this process has been asked for."""
+
+    joined: bool = False
+
+
+_program = _Program()
 
 
 class Ranks:
-    """One process among the others; alone where no process group has been joined."""
+    """One process among the others; alone unless :func:`join_ranks` has been called.
+
+    A process group of the program's own, for what else it does, shares no rows.
+    """
 
     def __init__(self) -> None:
-        joined = dist.is_available() and dist.is_initialized()
+        joined = _program.joined and dist.is_initialized()
         self.rank = dist.get_rank() if joined else 0
         self.size = dist.get_world_size() if joined else 1
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from vicinal.kernels.gpu.panel import Labels
+from vicinal.kernels.gpu.panel import FAR, Labels
 
 BLOCK_ELEMENTS = 2**25
 """Pairs of a block: 256 MiB an array of float64."""
@@ -39,8 +39,8 @@ class TorchSweep:
         self._gammas = gammas
         # Equal distances count as ties: then they must not depend on who asks.
         self._direct = any(math.isinf(gamma) for gamma in gammas)
-        self.state = torch.zeros((4, self.n), dtype=Z.dtype, device=Z.device)
-        """(4, n) the extreme distance and the sum of 2 × a side, 0 where pass 1 has not been."""
+        self.state = torch.full((4, self.n), FAR, dtype=Z.dtype, device=Z.device)
+        """(4, n) the extreme distance and the sum of 2 × a side, FAR where pass 1 has not been."""
 
     def soft_averages(self, rows: Tensor | None, counts: Tensor) -> Tensor:
         """(2, b) float64: s and t of these rows; ``counts`` (2, n) are the sizes of the sets."""

@@ -120,15 +120,63 @@ def _mixed_weights(y, rest, scale_s, scale_d, SIGN_S: tl.constexpr, SIGN_D: tl.c
 
 
 @triton.jit
+def _tile_weights(KIND: tl.constexpr, y, rest, scales, SIGN_S: tl.constexpr, SIGN_D: tl.constexpr,
+                  PARTS: tl.constexpr, masks, row_s, row_d,
+                  col_data, col_stats, tile, here, n_cols):  # fmt: skip
+    """U of a tile of any kind; y is still without the half norms of the columns."""
+    if KIND == MIXED:
+        return _mixed_weights(y, rest, scales[0], scales[1], SIGN_S, SIGN_D, PARTS, masks,
+                              row_s, row_d, col_data, here, n_cols)  # fmt: skip
+    elif KIND == SIMILAR:
+        y = SIGN_S * (y - load_plane(col_data, HALF + SIMILAR, here, n_cols)[None, :])
+        return _weights(y, rest, scales[0], SIMILAR, SIGN_S, PARTS,
+                        row_s, col_data, col_stats, tile, here, n_cols)  # fmt: skip
+    else:
+        y = SIGN_D * (y - load_plane(col_data, HALF + DISSIMILAR, here, n_cols)[None, :])
+        return _weights(y, rest, scales[1], DISSIMILAR, SIGN_D, PARTS,
+                        row_d, col_data, col_stats, tile, here, n_cols)  # fmt: skip
+
+
+@triton.jit
+def _add_exact_products(U, sums, degree, v, COPIES: tl.constexpr, NV: tl.constexpr):
+    """The same of three parts: weights are split as V is.
+
+    Those of a row are scaled, to add up to 2¹³ at most: products and sums of integers are exact,
+    and the others too small for their truncation to count.
+    """
+    exponent = TOTAL - tl.ceil(tl.log2(tl.maximum(tl.sum(tl.abs(U), 1), 1e-30)))
+    down = tl.exp2(-exponent)
+    U = U * tl.exp2(exponent)[:, None]
+    first = ((U + ROUNDER) - ROUNDER).to(tl.float16)
+    second = (U - first.to(tl.float32)).to(tl.float16)
+    total = tl.sum(first.to(tl.float32), 1).to(tl.float64) + tl.sum(second.to(tl.float32), 1)
+    degree += total * down
+    added, lost = (), ()
+    for b in tl.static_range(NV):
+        small = tl.dot(first, v[2 * NV + b])
+        small = tl.dot(second, v[NV + b], small)
+        small = tl.dot(second, v[b], small)
+        small = tl.dot(first, v[NV + b], small)
+        large = tl.dot(first, v[b]) * down[:, None]
+        if COPIES == 1:
+            large += small * down[:, None]
+        both = sums[b] + large
+        added = added + (both,)
+        if COPIES == 2:
+            taken = both - sums[b]
+            error = (sums[b] - (both - taken)) + (large - taken)
+            lost = lost + (sums[NV + b] + (error + small * down[:, None]),)
+    return added + lost, degree
+
+
+@triton.jit
 def _add_products(U, sums, degree, v, COPIES: tl.constexpr, NV: tl.constexpr,
                   PARTS: tl.constexpr):  # fmt: skip
     """Add U V to the sums, NV blocks of them and perhaps what they have lost, U 1 to the degrees.
 
     v_i Σ_j U_ij and Σ_j U_ij v_j nearly cancel, so both must see the same U. Tensor cores truncate
     what they add up, which shrinks the one against the other: each tile begins at 0, and is added
-    with rounding. Of three parts, the weights of a row are scaled, to add up to 2¹³ at most, and
-    split as V is: products and sums of integers are exact, and the others too small for their
-    truncation to count.
+    with rounding.
     """
     if PARTS < 3:
         first = U.to(tl.float16)
@@ -143,29 +191,7 @@ def _add_products(U, sums, degree, v, COPIES: tl.constexpr, NV: tl.constexpr,
             added = added + (sums[b] + tl.dot(first, v[b], tile),)
         return added, degree
     else:
-        exponent = TOTAL - tl.ceil(tl.log2(tl.maximum(tl.sum(tl.abs(U), 1), 1e-30)))
-        down = tl.exp2(-exponent)
-        U = U * tl.exp2(exponent)[:, None]
-        first = ((U + ROUNDER) - ROUNDER).to(tl.float16)
-        second = (U - first.to(tl.float32)).to(tl.float16)
-        total = tl.sum(first.to(tl.float32), 1).to(tl.float64) + tl.sum(second.to(tl.float32), 1)
-        degree += total * down
-        added, lost = (), ()
-        for b in tl.static_range(NV):
-            small = tl.dot(first, v[2 * NV + b])
-            small = tl.dot(second, v[NV + b], small)
-            small = tl.dot(second, v[b], small)
-            small = tl.dot(first, v[NV + b], small)
-            large = tl.dot(first, v[b]) * down[:, None]
-            if COPIES == 1:
-                large += small * down[:, None]
-            both = sums[b] + large
-            added = added + (both,)
-            if COPIES == 2:
-                taken = both - sums[b]
-                error = (sums[b] - (both - taken)) + (large - taken)
-                lost = lost + (sums[NV + b] + (error + small * down[:, None]),)
-        return added + lost, degree
+        return _add_exact_products(U, sums, degree, v, COPIES, NV)
 
 
 @triton.jit
@@ -219,21 +245,12 @@ def weighted_sums(
             tile = nth_tile(KIND, t, edges)
             here = tile * BN + tl.arange(0, BN)
             b = load_tile(col_points, tile, n_cols, BN, NB, KB, PARTS)
-            v = b
-            if not SHARED:
-                v = load_tile(values, tile, n_cols, BN, NV, KV, PARTS)
+            v = b if SHARED else load_tile(values, tile, n_cols, BN, NV, KV, PARTS)
             y, rest = gram(a, b, half, rest_i, load_plane(col_data, REST, here, n_cols), NB, PARTS)
+            masks = ()
             if KIND == MIXED:
                 masks = masks_of(row_ids, col_ids, rows, here, n_rows, n_cols)
-                U = _mixed_weights(y, rest, scale_s, scale_d, SIGN_S, SIGN_D, PARTS, masks,
-                                   row_s, row_d, col_data, here, n_cols)  # fmt: skip
-            elif KIND == SIMILAR:
-                y = SIGN_S * (y - load_plane(col_data, HALF + SIMILAR, here, n_cols)[None, :])
-                U = _weights(y, rest, scale_s, SIMILAR, SIGN_S, PARTS,
-                             row_s, col_data, col_stats, tile, here, n_cols)  # fmt: skip
-            else:
-                y = SIGN_D * (y - load_plane(col_data, HALF + DISSIMILAR, here, n_cols)[None, :])
-                U = _weights(y, rest, scale_d, DISSIMILAR, SIGN_D, PARTS,
-                             row_d, col_data, col_stats, tile, here, n_cols)  # fmt: skip
+            U = _tile_weights(KIND, y, rest, (scale_s, scale_d), SIGN_S, SIGN_D, PARTS, masks,
+                              row_s, row_d, col_data, col_stats, tile, here, n_cols)  # fmt: skip
             sums, degree = _add_products(U, sums, degree, v, COPIES, NV, PARTS)
         _add_to_memory(out_products, out_degrees, sums, degree, tile_i, COPIES, BM, NV, KV)

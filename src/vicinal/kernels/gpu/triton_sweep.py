@@ -3,70 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from vicinal.kernels.gpu.panel import PAD, Labels, Split, feature_blocks, power_of_two, tile_ranges
+from vicinal.kernels.gpu.panel import (
+    DISSIMILAR,
+    FAR,
+    MIXED,
+    REACH,
+    SIMILAR,
+    Labels,
+    Split,
+    feature_blocks,
+    padded_size,
+    power_of_two,
+    tile_ranges,
+)
+from vicinal.kernels.gpu.tiling import log_sum_tiling, product_tiling, value_width
 from vicinal.kernels.gpu.triton_log_sums import log_sums
 from vicinal.kernels.gpu.triton_products import weighted_sums
 
-FAR = 1e30
-REACH = 64.0
 LARGEST_SLOPE = 2.0**13
 """What slopes are scaled to, so that weights have the range of float16."""
 CHUNK = 128
-SHARED_MEMORY = 216 * 2**10
-"""Of a program; the chip has 227 KiB, the compiler takes some for itself."""
-DISSIMILAR, SIMILAR, MIXED = 1, 0, 2
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """Rows and columns of a tile, warps of a program, tiles that are loaded ahead."""
-
-    height: int
-    width: int
-    warps: int
-    stages: int
-
-    @property
-    def options(self) -> dict[str, int]:
-        return {
-            "BM": self.height,
-            "BN": self.width,
-            "num_warps": self.warps,
-            "num_stages": self.stages,
-        }
-
-
-def log_sum_tiling(features: int, parts: int) -> Tiling:
-    """The fastest of some on an H200."""
-    if features <= 64:
-        return Tiling(64, 128 if features <= 32 and parts < 3 else 64, 4, 2)
-    return _first_that_fits(features, 0, parts)
-
-
-def product_tiling(features: int, values: int, parts: int) -> Tiling:
-    """The fastest of some on an H200; ``values`` is the width of V where it is not Z, else 0."""
-    width = features + values
-    if width <= 64:
-        if parts == 3:
-            return Tiling(64, 128 if width <= 32 else 64, 4, 2)
-        return Tiling(64, 128, 4, 3 if width <= 32 else 2)
-    return _first_that_fits(features, values, parts)
-
-
-def _first_that_fits(features: int, values: int, parts: int) -> Tiling:
-    """Shared memory holds the parts of every row, and of all columns loaded ahead."""
-    wide, narrow, narrowest = Tiling(128, 64, 8, 2), Tiling(64, 64, 4, 2), Tiling(64, 32, 4, 2)
-    for tiling in (wide, narrow):
-        ahead = tiling.stages * tiling.width
-        halves = max(parts, 2) * (tiling.height * features + ahead * (features + values))
-        if 2 * halves <= SHARED_MEMORY:
-            return tiling
-    return narrowest
+"""Tiles after which the sums of pass 2 are added to those in memory."""
 
 
 class TritonSweep:
@@ -80,6 +41,7 @@ class TritonSweep:
     gammas : exponents of the two sides; finite, not zero
     parts : 1, 2 or 3 float16 parts of every number
         11 bits; 22 bits, and exponents rounded to float32; large terms exact (Split).
+    memory : bytes of shared memory for tiles, enough for some (``tiling.tiles_fit``)
     """
 
     def __init__(
@@ -89,8 +51,10 @@ class TritonSweep:
         complete: tuple[bool, bool],
         gammas: tuple[float, float],
         parts: int,
+        memory: int,
     ) -> None:
         self.n = len(Z)
+        self._memory = memory
         self._labels, self._complete, self._parts = labels, complete, parts
         # Exponents of the side that sets the scale of the points are differences of integers; a
         # side that is not computed here has its exponent, so that nothing is 0 or infinite.
@@ -103,7 +67,7 @@ class TritonSweep:
         self._kappas = torch.tensor(used, dtype=torch.float64, device=device) * math.log2(math.e)
         self._ratios = (self._kappas / self._kappas[DISSIMILAR if complete[1] else SIMILAR]).abs()
         self._scales = self._ratios / self._points.unit**2  # (2,)
-        half = 0.5 * self._points.seen(parts).square().sum(1)
+        half = 0.5 * self._points.seen().square().sum(1)
         self._half = half.round() if parts == 3 else half
         self._rest = half - self._half  # 0 but for 3 parts
         self.state = torch.full((2, self.n), FAR, dtype=torch.float64, device=device)
@@ -118,7 +82,7 @@ class TritonSweep:
 
     def _log_sums(self, rows: Tensor | None) -> Tensor:
         points, labels = self._selected(rows)
-        tiling = log_sum_tiling(points.parts.shape[2], self._parts)
+        tiling = log_sum_tiling(points.parts.shape[2], self._parts, self._memory)
         n_rows, n_cols = points.parts.shape[1], self._points.parts.shape[1]
         found = torch.zeros((3, 2, 2, n_rows), device=points.parts.device)
         ranges = tile_ranges(labels, self._labels, tiling.height, tiling.width)
@@ -154,15 +118,16 @@ class TritonSweep:
         ``slopes``, each (2, n), weigh the W_ij of a row, and the W_ji of a column. None for V
         means Z, None for the b rows, or for the columns, all of them.
         """
-        if V is not None and V.shape[1] > 128:
-            parts = [self.laplacian(v, slopes, rows, cols) for v in V.split(128, dim=1)]
+        widest = value_width(self._points.parts.shape[2], self._parts, self._memory)
+        if V is not None and V.shape[1] > widest:
+            parts = [self.laplacian(v, slopes, rows, cols) for v in V.split(widest, dim=1)]
             return torch.cat([flow for flow, _ in parts], dim=1), parts[0][1]
         values = self._points if V is None else Split.of(V, self._parts, each_feature=True)
         unit = values.unit * (self._root if V is None else 1.0)
         slope_unit = power_of_two(LARGEST_SLOPE, torch.stack(slopes).abs().max())
         scaled = (slopes[0] * slope_unit, slopes[1] * slope_unit)
         sums, degrees = self._products(values, scaled, rows, cols)
-        own = values.seen(self._parts)
+        own = values.seen()
         own = own if rows is None else own[rows]
         return (degrees[:, None] * own - sums) / (unit * slope_unit), degrees / slope_unit
 
@@ -177,7 +142,7 @@ class TritonSweep:
         blocks, block = feature_blocks(self._points.width)
         value_blocks, value_block = feature_blocks(values.width)
         extra = 0 if shared else value_blocks * value_block
-        tiling = product_tiling(blocks * block, extra, self._parts)
+        tiling = product_tiling(blocks * block, extra, self._parts, self._memory)
         (points_i, labels_i), (points_j, labels_j) = self._selected(rows), self._selected(cols)
         values_j = points_j if shared else values if cols is None else values.take(cols)
         data_i, stats_i = self._planes(rows, slopes[0], tiling.height)
@@ -207,7 +172,7 @@ class TritonSweep:
         half, rest = self._half, self._rest
         if rows is not None:
             half, rest = half[rows], rest[rows]
-        size = -(-len(half) // PAD) * PAD
+        size = padded_size(len(half))
         sides = [_padded(half[None], size, sign * math.inf) for sign in self._signs]
         return torch.cat([*sides, _padded(rest[None], size, 0.0)]).float().contiguous()
 

@@ -26,9 +26,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-SIMILAR = tl.constexpr(0)
-DISSIMILAR = tl.constexpr(1)
-MIXED = tl.constexpr(2)
+from vicinal.kernels.gpu import panel
+
+SIMILAR = tl.constexpr(panel.SIMILAR)
+DISSIMILAR = tl.constexpr(panel.DISSIMILAR)
+MIXED = tl.constexpr(panel.MIXED)
 
 # Planes of ``data``; two a quantity, similar and dissimilar, but for the rest.
 HALF = tl.constexpr(0)  # ½‖p‖², its integer part; no column where it is infinite (padding)
@@ -37,9 +39,8 @@ TOP = tl.constexpr(3)  # the log sum, rounded, over the scale; FAR where unknown
 SLOPE = tl.constexpr(5)  # what the objective makes of the soft average · 2^(scale · TOP − log sum)
 SCALED = tl.constexpr(7)  # slope · 2^(reference of the tile − log sum)
 
-FAR = tl.constexpr(1e30)
-REACH = tl.constexpr(64.0)
-"""The reference of a tile is this far (in units of log 2) above its lowest log sum."""
+FAR = tl.constexpr(panel.FAR)
+REACH = tl.constexpr(panel.REACH)
 ABOVE = tl.constexpr(48.0)
 BELOW = tl.constexpr(80.0)
 """How far from a common reference the log sums of two tiles may be, see _weights."""
