@@ -12,7 +12,8 @@ from sklearn.utils import check_scalar, gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vicinal.kernels.class_neighbors import MEMORY, all_neighbors, as_points, class_neighbors
+from vicinal.classifiers.neighbor_search import all_search, check_backend, class_search
+from vicinal.kernels.class_neighbors import MEMORY, as_points
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -38,6 +39,9 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
     ----------
     n_neighbors : int, default=5; K
     rule : {"class_mean", "vote"}, default="class_mean"
+    backend : {"auto", "numba", "cuda"}, default="auto"
+        Where neighbors are looked for. "cuda": on a GPU, by PyTorch; "auto" as for the learners:
+        there if PyTorch has been imported, sees a GPU, and the training data have 20,000 rows.
 
     Attributes
     ----------
@@ -50,7 +54,8 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Searches are exact, threaded and in bounded memory (:mod:`vicinal.kernels.class_neighbors`).
+    Searches are exact, threaded and in bounded memory (:mod:`vicinal.kernels.class_neighbors`);
+    on a GPU the neighbors are the same, and their distances up to rounding.
     Distances are computed in float64; real-valued results are float32 when X is.
 
     Examples
@@ -66,16 +71,22 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self, n_neighbors: int = 5, *, rule: Literal["class_mean", "vote"] = "class_mean"
+        self,
+        n_neighbors: int = 5,
+        *,
+        rule: Literal["class_mean", "vote"] = "class_mean",
+        backend: str = "auto",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.rule = rule
+        self.backend = backend
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> ClassMeanKNN:
         """Store the training data X (n, d), labels y (n,), sorted by class."""
         check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
         if self.rule not in ("class_mean", "vote"):
             raise ValueError(f"rule={self.rule!r} is unknown; use 'class_mean' or 'vote'")
+        check_backend(self.backend)
         samples, labels = validate_data(self, X, y, dtype=DTYPES)  # (n, d), (n,)
         check_classification_targets(labels)
         if self.rule == "vote":
@@ -166,7 +177,8 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         if k > available:
             raise ValueError(f"n_neighbors = {k}, but there are only {available} samples to find")
         Z, exclude = (self.references_, self.rows_) if X is None else (self._queries(X), None)
-        squared, rows = all_neighbors(Z, self.references_, k, ids=self.rows_, exclude=exclude)
+        find = all_search(self.references_, self.backend, ids=self.rows_)
+        squared, rows = find(Z, k=k, exclude=exclude)
         if X is None:  # back from the order of the classes
             order = np.argsort(self.rows_)
             squared, rows = squared[order], rows[order]
@@ -180,8 +192,9 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         """(n, c) means of the K smallest squared distances."""
         sizes = np.minimum(np.diff(self.offsets_), self.n_neighbors)  # (c,)
         k, means = int(sizes.max()), np.empty((len(X), len(sizes)))
+        find = class_search(self.references_, self.offsets_, self.backend)
         for block in gen_batches(len(X), _block_length(k * len(sizes))):
-            distances, rows = class_neighbors(X[block], self.references_, self.offsets_, k)
+            distances, rows = find(X[block], k=k)
             np.copyto(distances, 0.0, where=rows < 0)  # (b, c, k) a smaller class has fewer
             np.divide(distances.sum(axis=2), sizes, out=means[block])
         return means
@@ -193,8 +206,9 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         codes = np.empty(self.n_samples_fit_, dtype=np.intp)
         codes[self.rows_] = np.repeat(np.arange(c), np.diff(self.offsets_))
         shares, winners = np.empty((len(X), c)), np.empty(len(X), dtype=np.intp)
+        find = all_search(self.references_, self.backend, ids=self.rows_)
         for block in gen_batches(len(X), _block_length(k + c)):
-            _, rows = all_neighbors(X[block], self.references_, k, ids=self.rows_)
+            _, rows = find(X[block], k=k)
             labels = codes[rows]  # (b, k), nearest first
             b = np.arange(len(labels))
             cells = labels + c * b[:, None]

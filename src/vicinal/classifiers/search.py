@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.classifiers.neighbor_search import search_backend
 from vicinal.classifiers.search_folds import make_folds
 from vicinal.classifiers.search_grid import Grid, check_learner, make_grid, make_n_neighbors
 from vicinal.classifiers.search_path import (
@@ -66,7 +67,7 @@ class ANNSearchCV(
     ----------
     estimator : NeighborLearner with ``alpha``, default=None
         ``vc.ANN(...)`` or ``vc.PNCA(...)``; None is ``vc.ANN()``. Everything but α and γ, such as
-        ``max_iter``, is taken from it.
+        ``max_iter``, is taken from it; its ``backend`` is also where neighbors are looked for.
     alphas : array-like of shape (a,), default=None
         Values of α of any sign; None is 2⁻⁴, 2⁻³, …, 2⁴ with the sign of the estimator's α.
     gammas : array-like of shape (g,), default=None
@@ -288,7 +289,9 @@ class ANNSearchCV(
         learner = fit_at(estimator, path[0].point, scaled, None)
         for step in path[1:]:
             learner = fit_at(estimator, step.point, scaled, learner.components_)
-        knn = ClassMeanKNN(n_neighbors, rule=self.rule).fit(learner._embed(scaled.X), sample.y)
+        backend = search_backend(estimator.backend)
+        knn = ClassMeanKNN(n_neighbors, rule=self.rule, backend=backend)
+        knn.fit(learner._embed(scaled.X), sample.y)
         L = learner.components_ if scaler is None else learner.components_ / scaler.scale_
         self.components_ = L.astype(sample.X.dtype, copy=False)  # (m, d)
         self.best_estimator_, self.scaler_, self.classifier_ = learner, scaler, knn

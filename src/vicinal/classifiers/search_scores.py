@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
+from vicinal.classifiers.neighbor_search import all_search, class_search
 from vicinal.classifiers.search_folds import Fold
-from vicinal.kernels.class_neighbors import MEMORY, all_neighbors, class_neighbors
+from vicinal.kernels.class_neighbors import MEMORY
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -24,6 +25,7 @@ def score_path(
     fold: Fold,
     ks: IndexArray,
     rule: Rule = "vote",
+    backend: str = "auto",
 ) -> NDArray[np.float64]:
     """Accuracies on the test rows of a fold, for every metric and every K.
 
@@ -34,10 +36,12 @@ def score_path(
     fold : (train, test) rows: each test row is classified by the training rows
     ks : (number of K,) numbers of neighbors, ascending
     rule : {"class_mean", "vote"}, as in :class:`~vicinal.classifiers.class_mean.ClassMeanKNN`
+    backend : {"auto", "numba", "cuda"}, as there
 
     Returns
     -------
-    accuracies : (q, number of K); exactly what ``ClassMeanKNN(K, rule=rule)`` scores on X Lᵀ
+    accuracies : (q, number of K)
+        Exactly what ``ClassMeanKNN(K, rule=rule, backend=backend)`` scores on X Lᵀ.
 
     Examples
     --------
@@ -50,32 +54,39 @@ def score_path(
            [1., 1.]])
     """
     rows, classes, of = fold.train, codes[fold.train], codes[fold.test]
-    accuracies = [
-        np.mean(predict_all_k(X[rows] @ L.T, classes, X[fold.test] @ L.T, ks, rule) == of, axis=1)
+    predictions = (
+        predict_all_k(X[rows] @ L.T, classes, X[fold.test] @ L.T, ks, rule, backend)
         for L in metrics
-    ]
+    )
+    accuracies = [np.mean(predicted == of, axis=1) for predicted in predictions]
     return np.array(accuracies, dtype=np.float64).reshape(-1, len(ks))
 
 
 def predict_all_k(
-    references: FloatArray, codes: IndexArray, queries: FloatArray, ks: IndexArray, rule: Rule
+    references: FloatArray,
+    codes: IndexArray,
+    queries: FloatArray,
+    ks: IndexArray,
+    rule: Rule,
+    backend: str = "auto",
 ) -> IndexArray:
     """(number of K, q) classes that the references (n, m), (n,) give to the queries (q, m)."""
     present, inner = np.unique(codes, return_inverse=True)  # a fold may lack a class
     winners = _class_mean_winners if rule == "class_mean" else _vote_winners
-    blocks = winners(references, inner, queries, np.asarray(ks))
+    blocks = winners(references, inner, queries, np.asarray(ks), backend)
     return np.asarray(present[np.concatenate(list(blocks), axis=1)])
 
 
 def _class_mean_winners(
-    R: FloatArray, codes: IndexArray, Z: FloatArray, ks: IndexArray
+    R: FloatArray, codes: IndexArray, Z: FloatArray, ks: IndexArray, backend: str
 ) -> Iterator[IndexArray]:
     """argmin_c of the mean of the K smallest distances, (number of K, b) for blocks of queries."""
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)  # (c,)
     offsets, k = np.append(0, np.cumsum(sizes)), int(min(max(ks), sizes.max()))
+    find = class_search(R[order], offsets, backend)
     for block in _blocks(len(Z), k * len(sizes)):
-        distances, rows = class_neighbors(Z[block], R[order], offsets, k)
+        distances, rows = find(Z[block], k=k)
         np.copyto(distances, 0.0, where=rows < 0)  # (b, c, k) a smaller class has fewer
         # Running sums would be cheaper, but round otherwise than the classifier does.
         yield np.array(
@@ -84,12 +95,13 @@ def _class_mean_winners(
 
 
 def _vote_winners(
-    R: FloatArray, codes: IndexArray, Z: FloatArray, ks: IndexArray
+    R: FloatArray, codes: IndexArray, Z: FloatArray, ks: IndexArray, backend: str
 ) -> Iterator[IndexArray]:
     """Most frequent class of the K nearest, ties to the nearest; (number of K, b) a block."""
     c, k = int(codes.max()) + 1, int(max(ks))
+    find = all_search(R, backend)
     for block in _blocks(len(Z), k + c):
-        labels = codes[all_neighbors(Z[block], R, k).ids]  # (b, k), nearest first
+        labels = codes[find(Z[block], k=k).ids]  # (b, k), nearest first
         b = np.arange(len(labels))[:, None]
         votes, counted, winners = np.zeros((len(labels), c), dtype=np.intp), 0, []
         for K in ks:

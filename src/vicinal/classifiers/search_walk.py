@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
+from vicinal.classifiers.neighbor_search import search_backend
 from vicinal.classifiers.search_folds import Fold
 from vicinal.classifiers.search_path import Point, Step
 from vicinal.classifiers.search_scores import Rule, score_path
@@ -81,6 +82,11 @@ class Contest:
     rule: Rule
     standardize: bool
 
+    def score(self, L: FloatArray, X: FloatArray, fold: Fold) -> NDArray[np.float64]:
+        """(number of K,) accuracies of a metric L (m, d), by neighbors found as the fits are."""
+        backend = search_backend(self.estimator.backend)
+        return score_path([L], X, self.codes, fold, self.ks, self.rule, backend)[0]
+
 
 @dataclass(frozen=True)
 class FoldWalk:
@@ -106,7 +112,7 @@ class FoldWalk:
             learner = fit_at(contest.estimator, step.point, part, start)
             self.solutions[step.point] = L = learner.components_
             seconds = time.perf_counter() - begin
-            scores = score_path([L], sample.X, contest.codes, fold, contest.ks, contest.rule)[0]
+            scores = contest.score(L, sample.X, fold)
             trials.append(Trial(step.point, scores, learner.n_iter_, seconds))
             if log:
                 reached = f"accuracy {scores.max():.4f}, {learner.n_iter_} iterations"

@@ -59,6 +59,7 @@ CLASS_MEAN = Entry(
         Field("n_neighbors", Integer(low=1)),
         Field("rule", Text(("class_mean", "vote"))),
     ),
+    only=True,  # where it searches is a matter of the machine
     check=_check_class_mean,
 )
 

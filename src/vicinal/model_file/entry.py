@@ -42,7 +42,7 @@ class Entry:
     path : "module:class"; imported on use
     state : the fitted attributes; none where parameters are all there is
     parameters : those constructor parameters that predictions depend on
-    only : store no other parameters; for classes whose parameters vary with scikit-learn's version
+    only : store no other parameters, as they vary with scikit-learn's version or with the machine
     check : raises ValueError where fields that are right by themselves contradict each other
     take_apart : ``(model, names of the state) -> state``
     put_together : ``(class, parameters, state) -> model``; may raise ValueError or TypeError

@@ -44,7 +44,7 @@ def test_pickle_and_clone(rule, iris):
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     copy = clone(model)
-    assert copy.get_params() == {"n_neighbors": 3, "rule": rule}
+    assert copy.get_params() == {"n_neighbors": 3, "rule": rule, "backend": "auto"}
     with pytest.raises(NotFittedError):
         copy.predict(X)
     with pytest.raises(NotFittedError):
