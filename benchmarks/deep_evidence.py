@@ -8,8 +8,9 @@ Fashion-MNIST: trained on the 60,000 training images, retrieval among the 10,000
 loss first gets the same number of trials: two learning rates × five values of its own scale, one
 seed, half the steps, judged by MAP@R on classes (Omniglot) or images (Fashion-MNIST) held out of
 the training part. The best one is run with three seeds. One JSON line is written for each finished
-run; lines that exist, in results/deep or in --out, are not run again. VICINAL_DATA is the folder of
-the data sets; pytorch-metric-learning must be importable.
+run; lines that exist, in results/deep or in --out, are not run again. With --rows, which tries the
+script out, only lines of as many rows count, and --out must be a folder of its own. VICINAL_DATA is
+the folder of the data sets; pytorch-metric-learning must be importable.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def execute(run: Run, out: Path, rows: int | None) -> dict[str, Any]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     machine = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     record = asdict(run) | {"machine": machine, "torch": torch.__version__}
+    record |= {} if rows is None else {"rows": rows}
     start = time.perf_counter()
     try:
         record["curve"] = _train(run, device, out, rows)
@@ -188,11 +190,19 @@ def _keep_embeddings(run: Run, out: Path, Z: Tensor, images: Images) -> None:
 # ------------------------------------------------------------------------------------- runs
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
-    """The records of a folder's runs.jsonl."""
+def read(folder: Path, rows: int | None = None) -> list[dict[str, Any]]:
+    """The records in a folder's runs.jsonl of runs with so many rows; None: with all."""
     path = folder / "runs.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [json.loads(line) for line in lines]
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+    records = [json.loads(line) for line in lines if line.endswith("\n")]
+    return [record for record in records if record.get("rows") == rows]
+
+
+def drop_incomplete_line(path: Path) -> None:
+    """Cut off what follows the last newline: the run that was being written when all stopped."""
+    if path.is_file():
+        complete, newline, _ = path.read_bytes().rpartition(b"\n")
+        os.truncate(path, len(complete + newline))
 
 
 def as_run(record: dict[str, Any]) -> Run:
@@ -232,7 +242,9 @@ def plan(records: list[dict[str, Any]], arguments: argparse.Namespace, part: str
 
 def perform(runs: list[Run], pool: Executor, arguments: argparse.Namespace, end: float) -> None:
     """A line is written whenever a run has finished."""
-    with (arguments.out / "runs.jsonl").open("a", encoding="utf-8") as file:
+    path = arguments.out / "runs.jsonl"
+    drop_incomplete_line(path)
+    with path.open("a", encoding="utf-8") as file:
         futures = {pool.submit(_in_time, run, arguments.out, arguments.rows, end) for run in runs}
         for future in as_completed(futures):
             if record := future.result():
@@ -253,7 +265,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=len(SEEDS))
     parser.add_argument("--workers", type=int, default=1, help="runs at a time")
     parser.add_argument("--limit", type=float, default=1e9, help="start no run after these seconds")
-    parser.add_argument("--rows", type=int, help="of every part at most, to try the script out")
+    parser.add_argument("--rows", type=int, help="of every part at most, to try it out in --out")
     parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
     parser.add_argument("--losses", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     arguments = parser.parse_args()
@@ -262,13 +274,15 @@ def main() -> None:
 
         summarize(read(arguments.out), arguments.out)
         return
+    if arguments.rows is not None and arguments.out.resolve() == RESULTS.resolve():
+        parser.error("--rows is for trials: give them a folder of their own with --out")
     end = time.time() + arguments.limit
     arguments.out.mkdir(parents=True, exist_ok=True)
     folders = {RESULTS.resolve(), arguments.out.resolve()}
     context = get_context("spawn")
     with ProcessPoolExecutor(arguments.workers, context, torch.set_num_threads, (1,)) as pool:
         for part in ("tuning", "test"):
-            records = [record for folder in folders for record in read(folder)]
+            records = [record for folder in folders for record in read(folder, arguments.rows)]
             perform(plan(records, arguments, part), pool, arguments, end)
 
 

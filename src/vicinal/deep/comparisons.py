@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -47,7 +47,8 @@ class Pairs:
     """The pairs of anchor i are the slice ``offsets[i]:offsets[i + 1]``."""
 
     @classmethod
-    def of(cls, anchors: Tensor, columns: Tensor, n_anchors: int) -> Pairs:
+    def of(cls, anchors: Tensor, columns: Tensor, n_anchors: int, n_columns: int) -> Pairs:
+        _check_pairs(anchors, columns, n_anchors, n_columns)
         order = torch.argsort(anchors, stable=True)
         anchors, columns = anchors[order].contiguous(), columns[order]
         edges = torch.arange(n_anchors + 1, device=anchors.device, dtype=anchors.dtype)
@@ -84,11 +85,31 @@ class MinedComparisons:
             )
         a1, positives, a2, negatives = indices_tuple
         return cls(
-            Pairs.of(a1, positives, n_anchors), Pairs.of(a2, negatives, n_anchors), n_columns
+            Pairs.of(a1, positives, n_anchors, n_columns),
+            Pairs.of(a2, negatives, n_anchors, n_columns),
+            n_columns,
         )
 
     def masks(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         return (
             self.similar.mask(start, stop, self.n_columns),
             self.dissimilar.mask(start, stop, self.n_columns),
+        )
+
+
+def _check_pairs(anchors: Any, columns: Any, n_anchors: int, n_columns: int) -> None:
+    sides = (("anchors", anchors, n_anchors), ("positives or negatives", columns, n_columns))
+    for name, indices, length in sides:
+        if not isinstance(indices, Tensor) or indices.is_floating_point() or indices.ndim != 1:
+            raise ValueError(f"{name} in indices_tuple must be 1-D tensors of integers")
+        low, high = torch.stack(indices.aminmax()).tolist() if len(indices) else (0, -1)
+        if low < 0 or high >= length:
+            raise ValueError(
+                f"{name} in indices_tuple reach from {low} to {high}, but there are {length} rows: "
+                "mine in the batch (and the ref_emb) of this call"
+            )
+    if len(anchors) != len(columns):
+        raise ValueError(
+            f"indices_tuple pairs {len(anchors)} anchors with {len(columns)} positives or "
+            "negatives: every pair needs both"
         )

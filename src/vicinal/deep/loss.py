@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -151,8 +151,8 @@ class ANNLoss(nn.Module):
 
     @temperature.setter
     def temperature(self, value: float) -> None:
-        if not 0 < value < math.inf:
-            raise ValueError(f"temperature={value!r} must be positive and finite")
+        if not isinstance(value, Real | Tensor) or not 0 < value < math.inf:
+            raise ValueError(f"temperature={value!r} must be a number, positive and finite")
         with torch.no_grad():
             self.log_temperature.fill_(math.log(value))
 
@@ -169,7 +169,7 @@ class ANNLoss(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch.
+        """The loss of a batch; 0, with a gradient of 0, where no anchor has both sets.
 
         Parameters
         ----------
@@ -186,11 +186,11 @@ class ANNLoss(nn.Module):
         ref_labels : (n,) tensor, optional
             The classes of ``ref_emb``.
         """
-        if embeddings.ndim != 2:
-            raise ValueError(f"embeddings must be (batch, components), got {embeddings.shape}")
+        _check_embeddings("embeddings", embeddings)
         Z = R = self._scaled(embeddings)
         itself = ref_emb is None or ref_emb is embeddings
         if ref_emb is not None and not itself:
+            _check_embeddings("ref_emb", ref_emb, embeddings.shape[1])
             R = self._scaled(ref_emb)
         if indices_tuple is not None:
             comparisons: Comparisons = MinedComparisons.of(indices_tuple, len(Z), len(R))
@@ -233,6 +233,14 @@ class ANNLoss(nn.Module):
         return ", ".join([*texts, f"temperature={self.temperature:.6g}"])
 
 
+def _check_embeddings(name: str, given: Any, components: int | str = "components") -> None:
+    if not isinstance(given, Tensor) or not given.is_floating_point():
+        kind = given.dtype if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(f"{name} must be a tensor of floats, got {kind}")
+    if given.ndim != 2 or components not in ("components", given.shape[1]):
+        raise ValueError(f"{name} must have shape (rows, {components}), got {tuple(given.shape)}")
+
+
 def _by_labels(
     labels: Tensor | None, ref_labels: Tensor | None, lengths: tuple[int, int], itself: bool
 ) -> LabelComparisons:
@@ -243,6 +251,9 @@ def _by_labels(
     for name, given, length in zip(
         ("labels", "ref_labels"), (labels, ref_labels), lengths, strict=True
     ):
+        if not isinstance(given, Tensor):
+            kind = type(given).__name__
+            raise ValueError(f"{name} must be a tensor, got {kind}; use torch.as_tensor({name})")
         if given.shape != (length,):
             raise ValueError(f"{name} must have shape ({length},), got {tuple(given.shape)}")
     return LabelComparisons(labels, ref_labels, exclude_self=itself)

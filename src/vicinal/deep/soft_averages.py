@@ -55,8 +55,10 @@ def row_averages(
         Of every S_i only so many nearest.
     """
     apply: Any = _RowAverages.apply
-    center = R.detach().mean(dim=0)  # distances stay the same, their rounding errors shrink
-    return RowAverages(*apply(Z - center, R - center, comparisons, alpha, nearest))
+    if len(R):  # distances stay the same, their rounding errors shrink
+        center = R.detach().mean(dim=0)
+        Z, R = Z - center, R - center
+    return RowAverages(*apply(Z, R, comparisons, alpha, nearest))
 
 
 class _RowAverages(torch.autograd.Function):
@@ -66,12 +68,12 @@ class _RowAverages(torch.autograd.Function):
     def forward(
         ctx: Any, Z: Tensor, R: Tensor, comparisons: Comparisons, alpha: float, nearest: int | None
     ) -> tuple[Tensor, ...]:
+        s, t = (Z.new_zeros(len(Z)) for _ in range(2))
+        n_similar, n_dissimilar = (Z.new_zeros(len(Z), dtype=torch.long) for _ in range(2))
         with torch.autocast(Z.device.type, enabled=False):
-            parts = [
-                (similar.value, dissimilar.value, similar.count, dissimilar.count)
-                for _, similar, dissimilar in _blocks(Z, R, comparisons, alpha, nearest)
-            ]
-        s, t, n_similar, n_dissimilar = (torch.cat(part) for part in zip(*parts, strict=True))
+            for rows, similar, dissimilar in _blocks(Z, R, comparisons, alpha, nearest):
+                s[rows], n_similar[rows] = similar.value, similar.count
+                t[rows], n_dissimilar[rows] = dissimilar.value, dissimilar.count
         ctx.save_for_backward(Z, R)
         ctx.arguments = comparisons, alpha, nearest
         ctx.mark_non_differentiable(n_similar, n_dissimilar)
@@ -121,7 +123,12 @@ class _SoftAverage:
 def _blocks(
     Z: Tensor, R: Tensor, comparisons: Comparisons, alpha: float, nearest: int | None
 ) -> Iterator[tuple[slice, _SoftAverage, _SoftAverage]]:
-    """Blocks of anchors with the soft averages of their similar and dissimilar sides."""
+    """Blocks of anchors with the soft averages of their similar and dissimilar sides.
+
+    Without columns there are none: no anchor then has any side.
+    """
+    if len(R) == 0:
+        return
     length = max(1, BLOCK_ELEMENTS // len(R))
     squares = R.square().sum(dim=1)  # (n,)
     for start in range(0, len(Z), length):

@@ -1,6 +1,8 @@
-"""The scores of the deep comparison are those of pytorch-metric-learning."""
+"""The deep comparison: pytorch-metric-learning agrees with its scores, and it can be resumed."""
 
+import json
 import sys
+from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +17,19 @@ BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
 
 @pytest.fixture
-def retrieval(monkeypatch):
+def benchmarks(monkeypatch):
+    """Benchmarks can be imported; afterwards they are forgotten."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield
+    for name in ("common", "deep_contestants", "deep_evidence", "deep_retrieval"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def retrieval(benchmarks):
     import deep_retrieval
 
-    yield deep_retrieval
-    sys.modules.pop("deep_retrieval")
+    return deep_retrieval
 
 
 def search(query, k, reference, ref_includes_query):
@@ -47,3 +56,98 @@ def test_recall_at_1_and_map_at_r(retrieval, monkeypatch, seed):
     scores = retrieval.retrieval_scores(Z, y)
     assert scores["recall_at_1"] == pytest.approx(expected["precision_at_1"])
     assert scores["map_at_r"] == pytest.approx(expected["mean_average_precision_at_r"])
+
+
+class Inline(Executor):
+    """Runs at once, in this process."""
+
+    def __init__(self, *_):
+        pass
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+@pytest.fixture
+def evidence(benchmarks, monkeypatch, tmp_path):
+    """The script with results elsewhere, and training that only notes what was to be trained."""
+    import deep_evidence
+
+    trained = []
+
+    def train(run, device, out, rows):
+        trained.append(run)
+        if run.scale == 3.0:
+            raise FloatingPointError("diverged")
+        return [{"step": run.steps, "map_at_r": 1 - run.scale / 100 - run.learning_rate}]
+
+    monkeypatch.setattr(deep_evidence, "RESULTS", tmp_path / "deep")
+    monkeypatch.setattr(deep_evidence, "ProcessPoolExecutor", Inline)
+    monkeypatch.setattr(deep_evidence, "_train", train)
+
+    def run(*options, out=tmp_path / "deep"):
+        """The runs that calling the script with these options trains."""
+        trained.clear()
+        arguments = ["run", "--data", "omniglot28", "--losses", "ANN+", "--out", str(out)]
+        monkeypatch.setattr(sys, "argv", ["deep_evidence.py", *arguments, *options])
+        deep_evidence.main()
+        return list(trained)
+
+    deep_evidence.run_script = run
+    return deep_evidence
+
+
+ALL = 2 * 5 + 3  # learning rates × scales, and seeds
+
+
+def test_a_second_call_trains_nothing_again(evidence, tmp_path):
+    first = evidence.run_script()
+    assert len(set(first)) == len(first) == ALL
+    assert {(run.part, run.scale) for run in first[-3:]} == {("test", 0.1)}  # the best trial
+    lines = (tmp_path / "deep" / "runs.jsonl").read_text()
+    assert evidence.run_script() == []
+    assert evidence.run_script(out=tmp_path / "more") == []  # what results/deep holds counts
+    assert (tmp_path / "deep" / "runs.jsonl").read_text() == lines
+    assert sum("error" in record for record in evidence.read(tmp_path / "deep")) == 2
+
+
+def test_a_stopped_call_is_continued(evidence, tmp_path):
+    first = evidence.run_script()
+    path = tmp_path / "deep" / "runs.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:4]) + lines[4][:40])  # stopped while it wrote the fifth
+    assert len(evidence.read(tmp_path / "deep")) == 4
+    again = evidence.run_script()
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(again) == ALL - 4
+    assert {evidence.as_run(record) for record in records} == set(first)
+    assert len(records) == ALL
+
+
+def test_a_complete_file_is_not_cut(evidence, tmp_path):
+    path = tmp_path / "runs.jsonl"
+    evidence.drop_incomplete_line(path)
+    assert not path.exists()
+    for written, kept in (("", ""), ('{"a"', ""), ("{}\n{}\n", "{}\n{}\n"), ("{}\n{", "{}\n")):
+        path.write_text(written)
+        evidence.drop_incomplete_line(path)
+        assert path.read_text() == kept
+
+
+def test_trials_with_few_rows_do_not_count_as_finished(evidence, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        evidence.run_script("--rows", "100")
+    assert "--out" in capsys.readouterr().err
+    assert not (tmp_path / "deep").exists()
+
+    trials = tmp_path / "trials"
+    assert len(evidence.run_script("--rows", "100", out=trials)) == ALL
+    assert evidence.run_script("--rows", "100", out=trials) == []
+    assert len(evidence.run_script("--rows", "200", out=trials)) == ALL
+    assert evidence.read(trials) == []
+    assert len(evidence.run_script(out=trials)) == ALL
+    assert len(evidence.run_script()) == ALL
+    # Finished runs are none of a trial's, either.
+    assert len(evidence.run_script("--rows", "100", out=tmp_path / "others")) == ALL

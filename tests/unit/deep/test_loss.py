@@ -167,6 +167,38 @@ def test_a_batch_without_any_anchor_costs_nothing_and_can_be_backpropagated(labe
     assert (Z.grad == 0).all()
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("n_anchors", "n_columns"), [(5, 0), (0, 5), (0, 0)])
+@pytest.mark.parametrize("mined", [False, True])
+def test_an_empty_batch_or_memory_bank_costs_nothing(reduction, n_anchors, n_columns, mined):
+    Z, y = batch(n_anchors)
+    R, ref_labels = batch(n_columns, seed=1)
+    nothing = (torch.empty(0, dtype=torch.long),) * 4 if mined else None
+    for options in ({}, {"plain": True, "similar": 3}, {"normalize": True, "alpha": -1.0}):
+        function = ANNLoss(learn_temperature=True, reduction=reduction, **options)
+        function._n_excluded = torch.tensor(99)  # of an earlier call
+        Z.grad = R.grad = None
+        value = function(Z, y, nothing, R, ref_labels)
+        value.sum().backward()
+        assert value.shape == ((n_anchors,) if reduction == "none" else ())
+        assert (value == 0).all()
+        assert function.n_excluded == n_anchors
+        for points in (Z, R):
+            assert points.grad.shape == points.shape
+            assert (points.grad == 0).all()
+        assert function.log_temperature.grad == 0
+
+
+def test_an_empty_batch_without_a_memory_bank():
+    Z, y = batch(0)
+    function = ANNLoss()
+    value = function(Z, y)
+    value.backward()
+    assert value.item() == 0
+    assert function.n_excluded == 0
+    assert Z.grad.shape == (0, 3)
+
+
 @pytest.mark.parametrize("similar", ["all", 2])
 def test_blocks_of_anchors_change_nothing(monkeypatch, similar):
     Z, y = batch(50)
@@ -284,6 +316,34 @@ def test_autocast_leaves_distances_alone_forward_and_backward():
     torch.testing.assert_close(Z.grad, gradient, rtol=0, atol=0)
 
 
+def test_mixed_precision_training_with_a_gradient_scaler():
+    """The weights take the steps that they take without a scaler: powers of two round nothing."""
+    X, y = batch(32, 6, dtype=torch.float32)
+    weights = []
+    for scaled in (False, True):
+        torch.manual_seed(0)
+        network = torch.nn.Linear(6, 3)
+        function = ANNLoss(loss="logistic", normalize=True, learn_temperature=True)
+        parameters = [*network.parameters(), *function.parameters()]
+        optimizer = torch.optim.SGD(parameters, lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=scaled, init_scale=2.0**10)
+        losses = []
+        for _ in range(5):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                Z = network(X.detach())
+                loss = function(Z, y)
+            assert Z.dtype == torch.bfloat16
+            assert loss.dtype == torch.float32
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            losses.append(loss.item())
+        assert losses[-1] < losses[0]
+        weights.append([parameter.detach().clone() for parameter in parameters])
+    torch.testing.assert_close(weights[1], weights[0])
+
+
 def test_far_points_keep_finite_values_and_gradients():
     Z, y = batch(dtype=torch.float32)
     far = (1e4 * Z.detach()).requires_grad_()
@@ -313,6 +373,8 @@ def test_the_state_holds_the_temperature():
         ({"alpha": 0.0, "plain": True}, "alpha=0"),
         ({"temperature": 0.0}, "positive"),
         ({"temperature": math.inf}, "finite"),
+        ({"temperature": "0.1"}, "temperature='0.1' must be a number"),
+        ({"temperature": [0.1]}, "must be a number"),
         ({"similar": 0}, "similar"),
         ({"similar": "most"}, "similar"),
         ({"similar": [[1]]}, "'all' or a number"),
@@ -327,12 +389,27 @@ def test_impossible_configurations_are_refused(arguments, message):
 def test_impossible_input_is_refused():
     Z, y = batch()
     for arguments, message in (
-        ((Z[:, 0], y), "batch, components"),
+        ((Z[:, 0], y), r"embeddings must have shape \(rows, components\)"),
+        ((Z.detach().numpy(), y), "embeddings must be a tensor of floats, got ndarray"),
+        ((Z.long(), y), "embeddings must be a tensor of floats, got torch.int64"),
+        ((Z, y, None, Z[:, 0], y), r"ref_emb must have shape \(rows, 3\), got \(24,\)"),
+        ((Z, y, None, Z[:, :2], y), r"ref_emb must have shape \(rows, 3\), got \(24, 2\)"),
+        ((Z, y.numpy()), r"labels must be a tensor, got ndarray; use torch.as_tensor\(labels\)"),
+        ((Z, y.tolist()), "labels must be a tensor, got list"),
+        ((Z, y, None, Z + 1, y.numpy()), "ref_labels must be a tensor, got ndarray"),
         ((Z, y[:3]), r"labels must have shape \(24,\)"),
         ((Z,), "labels are needed"),
         ((Z, y, None, Z + 1), "labels are needed"),
         ((Z, y, None, Z + 1, y[:2]), "ref_labels must have shape"),
         ((Z, y, (y, y)), "2 parts"),
+        ((Z, y, (y + 22, y, y)), "anchors .* reach from 22 to 24, but there are 24 rows"),
+        ((Z, y, (y - 1, y, y)), "anchors .* reach from -1 to 1"),
+        ((Z, y, (y, y, y, y + 22)), "negatives .* reach from 22 to 24"),
+        ((Z, y, (y, y - 1, y)), "positives .* reach from -1 to 1"),
+        ((Z, y, (y, y, y), Z[:2], y[:2]), "but there are 2 rows"),
+        ((Z, y, (y, y[:5], y)), "24 anchors with 5 positives"),
+        ((Z, y, (y.numpy(), y, y)), "tensors of integers"),
+        ((Z, y, (y.float(), y, y)), "tensors of integers"),
     ):
         with pytest.raises(ValueError, match=message):
             ANNLoss()(*arguments)

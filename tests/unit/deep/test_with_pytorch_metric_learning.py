@@ -1,4 +1,4 @@
-"""Miners, memory bank, trainer and tester of pytorch-metric-learning take ANNLoss as their own."""
+"""Miners, memory bank and trainer of pytorch-metric-learning take ANNLoss, its tester DeepANN."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,16 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("pytorch_metric_learning")
 
-from pytorch_metric_learning import losses, miners, trainers  # noqa: E402
+from pytorch_metric_learning import losses, miners, testers, trainers  # noqa: E402
+from pytorch_metric_learning.distances import LpDistance  # noqa: E402
 from pytorch_metric_learning.reducers import DoNothingReducer  # noqa: E402
+from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator  # noqa: E402
+from pytorch_metric_learning.utils.inference import CustomKNN  # noqa: E402
+from sklearn.datasets import load_iris  # noqa: E402
+from sklearn.model_selection import LeaveOneOut, cross_val_score  # noqa: E402
+from sklearn.neighbors import KNeighborsClassifier  # noqa: E402
 
-from vicinal.deep import ANNLoss, cross_batch_memory  # noqa: E402
+from vicinal.deep import ANNLoss, DeepANN, cross_batch_memory  # noqa: E402
 
 NEGATIVE_LOG_P = {"loss": "logistic", "plain": True, "normalize": True}
 """The configuration that is NCALoss."""
@@ -121,6 +127,27 @@ def test_trainer_trains_on_it():
         data_device=torch.device("cpu"),
     ).train(num_epochs=5)
     assert loss(trunk(X), y).item() < before
+
+
+def test_tester_scores_the_network_of_an_estimator():
+    X, y = load_iris(return_X_y=True)
+    model = DeepANN(n_components=3, max_epochs=5, device="cpu", random_state=0).fit(X, y)
+    standardized = torch.as_tensor(model.scaler_.transform(X), dtype=torch.float32)
+    tester = testers.GlobalEmbeddingSpaceTester(
+        normalize_embeddings=False,
+        dataloader_num_workers=0,
+        data_device=torch.device("cpu"),
+        accuracy_calculator=AccuracyCalculator(
+            include=("precision_at_1",),
+            k=1,
+            knn_func=CustomKNN(LpDistance(normalize_embeddings=False)),
+        ),
+    )
+    data = torch.utils.data.TensorDataset(standardized, torch.as_tensor(y))
+    accuracies = tester.test({"train": data}, 0, model.module_)["train"]
+    nearest = KNeighborsClassifier(1)
+    expected = cross_val_score(nearest, model.transform(X), y, cv=LeaveOneOut()).mean()
+    assert accuracies["precision_at_1_level0"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("scale", [1.0, 10.0])
