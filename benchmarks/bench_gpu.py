@@ -1,26 +1,24 @@
-"""The GPU kernels on one device: accuracy, speed, solvers, fits of MNIST and KDD Cup 1999.
+"""The GPU kernels on one device: accuracy, speed, solvers, neighbors, fits of MNIST and KDD.
 
-    python benchmarks/bench_gpu.py [accuracy] [speed] [solvers] [mnist] [kddcup99]
+    python benchmarks/bench_gpu.py [accuracy] [speed] [solvers] [neighbors] [mnist] [kddcup99]
 
 Everything by default; needs an NVIDIA GPU, and the data folder VICINAL_DATA for the fits.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import sys
-import tempfile
 import time
-import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
 import triton
 from common import verdict
+from gpu_checks import fit, neighbors, solvers
+from gpu_data import blobs, say
 
 import vicinal as vc
 from vicinal.kernels.gpu import GpuKernel, device_all_neighbors, knn_errors
@@ -36,10 +34,6 @@ PRODUCTS = {
     "fast": [("one part", 0, (1, 2))],
 }
 """Levels of precision, and how many products of parts pass 1 and pass 2 are made of."""
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def seconds(function, repeats: int = 5) -> float:
@@ -66,17 +60,6 @@ def header() -> None:
     H = A.half()
     MEASURED["fp16"] = 2 * 8192**3 / seconds(lambda: H @ H) / 1e12
     say(f"8192³ product: tf32 {MEASURED['tf32']:.0f}, fp16 {MEASURED['fp16']:.0f} TFLOP/s")
-
-
-def blobs(n: int, d: int, classes: int = 10) -> tuple[torch.Tensor, np.ndarray]:
-    """Overlapping normal classes on the device, sorted, and their offsets."""
-    generator = torch.Generator(device="cuda").manual_seed(0)
-    offsets = np.linspace(0, n, classes + 1).astype(int)
-    sizes = torch.as_tensor(np.diff(offsets), device="cuda")
-    means = torch.randn((classes, d), generator=generator, device="cuda")
-    X = torch.randn((n, d), generator=generator, device="cuda")
-    X = X + 0.5 * means.repeat_interleave(sizes, dim=0)
-    return X - X.mean(0), offsets
 
 
 def objective(X, offsets, loss="logistic", alpha=1.0, similar="all", **kernel) -> DeviceObjective:
@@ -189,56 +172,6 @@ def passes_of(problem: DeviceObjective, Z: torch.Tensor, level: int) -> tuple[fl
     return first, seconds(lambda: sweep.laplacian(None, slopes), 3)
 
 
-def solvers() -> None:
-    """Every solver on samples that are on the device, against the CPU; what comes to the host."""
-    n, d = 6_000, 12
-    say(
-        f"\n## solvers, {n:,} x {d}, fits of CUDA tensors, 6 iterations, against float64 on the CPU"
-    )
-    X, offsets = blobs(n, d)
-    X, y = X.double(), np.repeat(np.arange(10), np.diff(offsets))
-    for solver, options in {
-        "lbfgs": {"loss": "logistic"},
-        "lbfgs, 3 components": {"loss": "logistic", "n_components": 3},
-        "pgd": {"alpha": -0.5, "similar": "all"},
-        "apg": {"alpha": -0.5, "similar": "all"},
-        "sgd": {"loss": "logistic", "batch_size": 500},
-        "sgd, 2,000 references": {"loss": "logistic", "batch_size": 500, "n_references": 2_000},
-    }.items():
-        options |= {"solver": solver.split(",")[0], "max_iter": 6, "tol": 0, "random_state": 0}
-        host = fit(vc.ANN(backend="numba", **options), X.cpu().numpy(), y)
-        copies: list[int] = []
-        with copies_to_host(copies):
-            device = fit(vc.ANN(**options), X, y)
-        apart = abs(device.objective_ / host.objective_ - 1)
-        M, N = host.get_mahalanobis_matrix(), device.get_mahalanobis_matrix()
-        far = np.linalg.norm(N - M) / np.linalg.norm(M)
-        say(f"{solver}: J {host.objective_:.8g} and {device.objective_:.8g}, M apart {far:.1e}")
-        verdict(f"  {solver}, J apart", apart, "", "<= 1e-5", apart <= 1e-5)
-        what = f"  {solver}, largest of {len(copies)} copies to the host"
-        largest = max(copies, default=0)
-        verdict(what, largest, " bytes", f"< {n}", 0 < largest < n)
-
-
-@contextmanager
-def copies_to_host(sizes: list[int]):
-    """Collect the bytes of every copy from the device to the host, as the driver reports them."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        yield
-        torch.cuda.synchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        trace = Path(folder) / "trace.json"
-        profile.export_chrome_trace(str(trace))
-        events = json.loads(trace.read_text())["traceEvents"]
-    sizes += [e["args"]["bytes"] for e in events if e.get("name", "").startswith("Memcpy DtoH")]
-
-
-def fit(model, X, y):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(X, y)
-
-
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     with np.load(DATA / f"{name}.npz", allow_pickle=False) as arrays:
         return arrays["X"], arrays["y"], arrays["is_test"]
@@ -314,6 +247,7 @@ SECTIONS = {
     "accuracy": accuracy,
     "speed": speed,
     "solvers": solvers,
+    "neighbors": neighbors,
     "mnist": mnist,
     "kddcup99": kddcup99,
 }
