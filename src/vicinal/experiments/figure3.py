@@ -202,7 +202,10 @@ def draw(measured: dict[tuple[str, str], Timing]) -> Any:
     lower.set_xticks(range(len(names)), [DATASETS[n].label for n in names], rotation=30, ha="right")
     for axes in (upper, lower):
         axes.grid(alpha=0.3, which="both", lw=0.5)
-        axes.legend(fontsize=8, ncols=3)
+        # above the axes: data are everywhere in them
+        axes.legend(
+            fontsize=8, ncols=6, loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False
+        )
     return figure
 
 

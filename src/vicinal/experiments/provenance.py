@@ -29,14 +29,17 @@ def versions() -> str:
 def commit() -> str:
     """The commit of the checkout this package is in, with ``+`` for changes on top of it.
 
-    Where there is no checkout, what the environment variable VICINAL_COMMIT says.
+    The environment variable VICINAL_COMMIT says it of an exported tree, which may lie within a
+    checkout of something else.
     """
+    if told := os.environ.get("VICINAL_COMMIT"):
+        return told
     here = Path(__file__).resolve().parent
     try:
         head = _git(here, "rev-parse", "--short=12", "HEAD")
         changed = _git(here, "status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("VICINAL_COMMIT", "unknown")
+        return "unknown"
     return head + ("+" if changed else "")
 
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from vicinal.experiments import provenance
 from vicinal.experiments import store as store_module
 from vicinal.experiments.exports import dump
 from vicinal.experiments.records import Measurement, Result
@@ -164,3 +165,10 @@ def test_the_file_is_in_wal_mode_and_complete_when_closed(tmp_path):
         assert opened._rows("PRAGMA journal_mode") == [("wal",)]
     wal = tmp_path / "r.sqlite-wal"
     assert not wal.exists() or wal.stat().st_size == 0
+
+
+def test_an_exported_tree_is_told_its_commit(monkeypatch):
+    monkeypatch.setenv("VICINAL_COMMIT", "abc123")
+    assert provenance.commit.__wrapped__() == "abc123"
+    monkeypatch.delenv("VICINAL_COMMIT")
+    assert provenance.commit.__wrapped__() != "abc123"
