@@ -13,6 +13,8 @@ pytest.importorskip("triton")
 
 SCRIPT = Path(__file__).with_name("gpu_triton_cases.py")
 GPU = pytest.param("cuda", marks=pytest.mark.gpu)
+OLD_INTERPRETER = "only 0-dimensional arrays can be converted to Python scalars"
+"""The interpreter of Triton 3.6 takes int() of arrays of one element, which NumPy 2.5 refuses."""
 
 
 @pytest.fixture(scope="module", params=["cpu", GPU])
@@ -29,6 +31,8 @@ def errors(request):
         text=True,
         timeout=300,
     )
+    if device == "cpu" and OLD_INTERPRETER in done.stderr:
+        pytest.skip("this Triton's interpreter does not run with this NumPy")
     assert done.returncode == 0, done.stderr[-2000:]
     cases = [json.loads(line) for line in done.stdout.splitlines()]
     return {case.pop("case"): case for case in cases}
