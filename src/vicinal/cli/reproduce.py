@@ -168,7 +168,7 @@ def status(out: Out = OUT) -> None:
 @app.command()
 def merge(
     sources: Annotated[
-        list[Path], typer.Argument(help="SQLite files of other machines, or CSV files of results.")
+        list[Path], typer.Argument(help="SQLite files of other machines, or folders of results.")
     ],
     out: Out = OUT,
 ) -> None:

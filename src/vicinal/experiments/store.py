@@ -223,10 +223,11 @@ class Store:
 
         Parameters
         ----------
-        others : SQLite files of other machines, or the CSV files that were made from such
+        others : SQLite files of other machines, CSV files that were made from such, or folders
+            with these
         """
         before = len(self.done())
-        for other in others:
+        for other in (file for path in others for file in _dumps_in(path)):
             if not other.is_file():
                 raise FileNotFoundError(f"{other} is not there to be merged")
             if other.suffix == ".csv":
@@ -238,6 +239,17 @@ class Store:
                 self.plan(source._rows("SELECT task, kind, dataset FROM tasks"))
                 self.save(*source.records(Result), *source.records(Measurement))
         return len(self.done()) - before
+
+
+def _dumps_in(path: Path) -> list[Path]:
+    """The records in a folder; tables that were made of them are no records."""
+    if not path.is_dir():
+        return [path]
+    found = [path / f"{kind.table}.csv" for kind in (Result, Measurement)]
+    found = [file for file in found if file.is_file()]
+    if not found:
+        raise FileNotFoundError(f"there is no results.csv or measurements.csv in {path}")
+    return found
 
 
 def _table_of(kind: type[Record]) -> str:

@@ -64,6 +64,10 @@ def test_tables_writes_everything_there_is(tmp_path):
     assert text.startswith("0\n")
     for name in ("table2-paper.tex", "figure2.svg", "figure3.csv", "results.csv"):
         assert (tmp_path / name).is_file()
+    with Store(tmp_path / "results.sqlite") as store:
+        n = len(store.done())
+    text = invoke("merge", tmp_path, "--out", tmp_path / "again")
+    assert text.startswith(f"0\n{n} records taken over")
     assert "Mean ranks on 6 data sets" in claims.read_text(encoding="utf-8")
 
 

@@ -136,6 +136,9 @@ def test_files_of_other_machines_are_merged(store, tmp_path):
     assert store.merge([tmp_path / "0.sqlite"]) == 0
     with pytest.raises(FileNotFoundError, match="missing"):
         store.merge([tmp_path / "missing.sqlite"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no results\.csv"):
+        store.merge([tmp_path / "empty"])
 
 
 def test_dumps_are_merged_without_loss(store, tmp_path):
