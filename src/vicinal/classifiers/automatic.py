@@ -19,6 +19,7 @@ from vicinal.classifiers.automatic_fit import AutomaticFit, Schedule, TuningProg
 from vicinal.classifiers.explained_votes import ExplainedVotes
 from vicinal.classifiers.identifiers import warn_of_identifiers
 from vicinal.classifiers.summary import describe
+from vicinal.classifiers.unfolding import Unfolding
 from vicinal.classifiers.votes import Electorate
 from vicinal.classifiers.workers import Clock, thread_count
 from vicinal.exceptions import TimeLimitWarning
@@ -36,9 +37,10 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
     r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
 
     Short descents of the neighbor objective, from the Euclidean metric of the features as they
-    are, standardized, and whitened, on each of F folds of the training data, give paths of
-    metrics. Each iterate kept, and each start, is judged with several votes and every K on the
-    rows that it was not learned from. A committee of the best then predicts
+    are, standardized, whitened, and (if they are at most 30) unfolded into hat functions at their
+    quantiles, on each of F folds of the training data, give paths of metrics. Each iterate kept,
+    and each start, is judged with several votes and every K on the rows that it was not learned
+    from. A committee of the best then predicts
 
     .. math:: p_c(x) = \sum_v \frac{w_v}{F} \sum_{f \le F}
               \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac12 \pi_c}
@@ -53,7 +55,8 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
     ----------
     mode : {"committee", "single"}, default="committee"
         The committee is the more accurate. "single" learns the best candidate again from all rows:
-        one matrix, and the model is a transformer too (for maps and vector databases).
+        one matrix of the features as they are, and the model is a transformer too (for maps and
+        vector databases).
     effort : float, default=1.0
         Up to ``4000 * effort`` rows, a stratified sample, are tuned on; time grows with the
         square. All rows vote.
@@ -79,7 +82,11 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         Members by weight: ``configuration``, ``iterate``, ``vote``, ``n_neighbors``, ``weight`` and
         their ``metrics``, indices into ``metrics_``.
     metrics_ : (q, m, d) array
-        Factors L of the chosen metrics: squared distances are :math:`\|L(x - x')\|^2`.
+        Factors L of the chosen metrics: squared distances are :math:`\|L(x - x')\|^2`. If the
+        features are unfolded, (q, m, d + h) and :math:`\|L(\phi(x) - \phi(x'))\|^2`, where
+        :math:`\phi` adds h hat functions to the features.
+    knots_ : (d, k) array or None
+        Where the hat functions of each feature have their peaks; None if no member needs them.
     components_ : (m, d) array
         ``metrics_[0]``; only with mode="single".
     best_score_ : float
@@ -171,16 +178,17 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         groups = None if groups is None else encode_groups(groups, X)
         warn_of_identifiers(X, getattr(self, "feature_names_in_", None), stacklevel=3)
         rng = check_random_state(self.random_state)
-        work = AutomaticFit(X.astype(np.float64), voters, groups, self.effort, rng)
+        work = AutomaticFit(self.mode, X.astype(np.float64), voters, groups, self.effort, rng)
         schedule = Schedule(
             Clock.starting_now(self.max_time), thread_count(self.n_jobs), self._report_progress
         )
         with single_threaded_blas():
-            outcome = work.run(self.mode, schedule)
+            outcome = work.run(schedule)
         self.classes_, self.X_fit_, self.y_fit_ = classes, X, codes
         self.row_weights_, self.prior_ = voters.weights, voters.prior
         self.n_samples_fit_ = len(X)
         self.metrics_, self.chosen_ = outcome.metrics, outcome.chosen
+        self.knots_ = None if outcome.unfolding is None else outcome.unfolding.knots
         self.cv_results_, self.histories_ = outcome.cv_results, outcome.histories
         self.oof_rows_, self.oof_proba_ = outcome.oof_rows, outcome.oof_proba
         self.best_score_ = _accuracy(outcome.oof_proba, codes[work.rows], voters.weights[work.rows])
@@ -223,27 +231,22 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
     def predict_proba(self, X: Any) -> FloatArray:
         """Mean of the members' probabilities, (n, c); rows sum to 1."""
         X = self._queries(X)
-        P = self._committee().probabilities(X.astype(np.float64))
+        P = self._committee().probabilities(self._placed(X))
         return P.astype(X.dtype, copy=False)
 
     def get_mahalanobis_matrix(self) -> FloatArray:
         r"""M (d, d): the metric of mode="single"; for a committee, the mean of its metrics.
 
         Each is divided by its mean squared distance of two training rows and weighed like its
-        member. The committee does not predict with this mean (that would lose accuracy): it is for
-        maps and explanations.
+        member; those of unfolded features are replaced by their best linear approximation. The
+        committee does not predict with this mean (that would lose accuracy): it is for maps.
         """
         check_is_fitted(self)
-        if self.mode == "single":
-            return np.asarray(self.components_.T @ self.components_)
-        mean = np.zeros((self.n_features_in_,) * 2)
-        deviations = self.X_fit_ - self.X_fit_.mean(axis=0, dtype=np.float64)
-        for member in self.chosen_:
-            for q in member.metrics:
-                L = self.metrics_[q]
-                spread = 2.0 * np.mean(np.sum((deviations @ L.T) ** 2, axis=1))
-                mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
-        return mean
+        M = self._mean_metric()
+        if self.knots_ is None:
+            return M
+        slopes = Unfolding(self.knots_).slopes(self.X_fit_.astype(np.float64))
+        return np.asarray(slopes.T @ M @ slopes)
 
     @property
     def components_(self) -> FloatArray:  # type: ignore[override]

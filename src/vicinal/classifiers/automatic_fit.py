@@ -12,21 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal.classifiers.committee import CANDIDATES, Choice, greedy_weights, rank
-from vicinal.classifiers.metric_path import DESCENTS, ITERATES, metric_path
+from vicinal.classifiers.metric_path import ITERATES, metric_path
 from vicinal.classifiers.search_folds import Fold, make_folds
 from vicinal.classifiers.tuning import (
-    STARTS,
     Candidate,
     Parts,
     Paths,
     Samples,
     Scores,
+    descents_in,
     out_of_fold,
     run_descents,
     score_candidates,
     starting_metric,
+    starts_in,
 )
 from vicinal.classifiers.tuning_rows import tuning_rows
+from vicinal.classifiers.unfolding import Unfolding, worth_unfolding
 from vicinal.classifiers.votes import Electorate
 from vicinal.classifiers.workers import Clock
 
@@ -65,6 +67,8 @@ class Outcome:
     """Everything a fit has found."""
 
     metrics: FloatArray
+    unfolding: Unfolding | None
+    """What the metrics are about, if one of them needs more than the features themselves."""
     chosen: list[Choice]
     cv_results: dict[str, NDArray[Any]]
     oof_rows: IndexArray
@@ -74,21 +78,29 @@ class Outcome:
 
 
 class AutomaticFit:
-    """One fit on the samples X (n, d) with their voters and groups."""
+    """One fit on the samples X (n, d) with their voters and groups.
+
+    A committee may unfold the features; a single metric is a matrix of the features themselves.
+    """
 
     def __init__(
         self,
+        mode: str,
         X: FloatArray,
         voters: Electorate,
         groups: IndexArray | None,
         effort: float,
         rng: np.random.RandomState,
     ) -> None:
+        self._mode = mode
         self.rows = tuning_rows(voters.codes, round(effort * TUNING_ROWS), rng)
+        X = X[self.rows]
+        unfolding = Unfolding.of(X) if mode == "committee" and worth_unfolding(X) else None
         self._samples = Samples(
-            X[self.rows],
+            X if unfolding is None else unfolding.place(X),
             Electorate(voters.codes[self.rows], voters.weights[self.rows], voters.prior),
             None if groups is None else groups[self.rows],
+            unfolding,
         )
         self._folds = self._usable_folds(rng)
 
@@ -103,21 +115,24 @@ class AutomaticFit:
         ]
         return [fold for fold in folds if len(np.unique(codes[fold.train])) > 1]
 
-    def run(self, mode: str, schedule: Schedule) -> Outcome:
+    def run(self, schedule: Schedule) -> Outcome:
         """Tune, then choose a committee, or one metric that is learned again from all rows."""
         parts = [self._parts(fold.train) for fold in self._folds]
-        counter = _Counter(len(DESCENTS) * len(parts), schedule.report)
+        descents, starts = descents_in(parts[0]), starts_in(parts[0])
+        counter = _Counter(len(descents) * len(parts), schedule.report)
         paths = run_descents(parts, schedule.clock, schedule.n_threads, counter.count)
         scores = score_candidates(
             self._samples, self._folds, paths.metrics, schedule.clock, schedule.n_threads
         )
-        complete = len(paths.metrics) == len(STARTS) + len(DESCENTS) * len(ITERATES)
+        complete = len(paths.metrics) == len(starts) + len(descents) * len(ITERATES)
         timed_out = schedule.clock.is_up() and not complete
         order = rank(scores.errors, scores.log_losses)
-        choose = self._committee if mode == "committee" else self._single
+        choose = self._committee if self._mode == "committee" else self._single
         metrics, chosen, oof = choose(paths, scores, order)
+        metrics, unfolding = self._folded_back(metrics)
         return Outcome(
             metrics=metrics,
+            unfolding=unfolding,
             chosen=chosen,
             cv_results=_cv_results(scores, order),
             oof_rows=self.rows,
@@ -125,6 +140,13 @@ class AutomaticFit:
             histories=paths.histories,
             timed_out=timed_out,
         )
+
+    def _folded_back(self, metrics: FloatArray) -> tuple[FloatArray, Unfolding | None]:
+        """Metrics of the features alone, if none of those chosen looks at a hat."""
+        unfolding = self._samples.unfolding
+        if unfolding is None or metrics[:, :, unfolding.n_features :].any():
+            return metrics, unfolding
+        return metrics[:, :, : unfolding.n_features].copy(), None
 
     def _parts(self, rows: IndexArray) -> Parts:
         with warnings.catch_warnings():
@@ -155,10 +177,11 @@ class AutomaticFit:
         best = scores.candidates[order[0]]
         parts = self._parts(np.arange(len(self.rows)))
         name, iterate = best.metric.configuration, best.metric.iterate
-        if name in STARTS:
-            L = starting_metric(parts[STARTS[name]])
+        starts = starts_in(parts)
+        if name in starts:
+            L = starting_metric(parts[starts[name]])
         else:
-            descent = next(d for d in DESCENTS if d.name == name)
+            descent = next(d for d in descents_in(parts) if d.name == name)
             L = metric_path(parts[descent.frame], descent, iterates=(iterate,)).iterates[iterate]
         return L[None], [_choice(best, 1.0, (0,))], self._out_of_fold(scores, best)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vicinal.classifiers.ballots import Committee
 from vicinal.classifiers.committee import Choice
 from vicinal.classifiers.explanation import Explanation, NeighborVote, contributions
+from vicinal.classifiers.unfolding import Unfolding
 from vicinal.classifiers.votes import Electorate
 from vicinal.learners.base import DTYPES
 from vicinal.objective.soft_average import soft_average
@@ -34,6 +35,7 @@ class ExplainedVotes:
     row_weights_: FloatArray
     prior_: FloatArray
     metrics_: FloatArray
+    knots_: FloatArray | None = None  # missing in models stored before features were unfolded
     chosen_: Sequence[Choice]
 
     def vote_weights(self, X: Any) -> tuple[csr_array, FloatArray]:
@@ -50,7 +52,7 @@ class ExplainedVotes:
             What the class shares contribute: with Y the one-hot labels of the training rows,
             ``predict_proba(X) = weights @ Y + prior_share[:, None] * prior_``.
         """
-        return self._committee().row_shares(self._queries(X).astype(np.float64))
+        return self._committee().row_shares(self._placed_queries(X))
 
     def kneighbors(self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True) -> Any:
         """The training rows with the largest vote weights, largest first.
@@ -65,13 +67,13 @@ class ExplainedVotes:
         Returns
         -------
         distances : (n_queries, n_neighbors) array
-            In the metric of :meth:`get_mahalanobis_matrix`; only if ``return_distance``.
+            In the mean of the members' metrics; only if ``return_distance``.
         indices : (n_queries, n_neighbors) array of rows of the training data
             Where fewer rows than `n_neighbors` vote, the nearest of the others follow.
         """
         check_is_fitted(self)
         own = None if X is not None else np.arange(self.n_samples_fit_)
-        queries = (self.X_fit_ if X is None else self._queries(X)).astype(np.float64)
+        queries = self._placed(self.X_fit_) if X is None else self._placed_queries(X)
         available = self.n_samples_fit_ - (X is None)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1, max_val=available)
         weights, _ = self._committee().row_shares(queries, own)
@@ -81,9 +83,10 @@ class ExplainedVotes:
     def _ranked_voters(
         self, queries: FloatArray, weights: csr_array, own: IndexArray | None, k: int
     ) -> tuple[FloatArray, IndexArray]:
-        L = _factor(self.get_mahalanobis_matrix())
-        center = self.X_fit_.mean(axis=0, dtype=np.float64)
-        Z, references = (queries - center) @ L.T, (self.X_fit_ - center) @ L.T
+        L = _factor(self._mean_metric())
+        rows = self._placed(self.X_fit_)
+        center = rows.mean(axis=0)
+        Z, references = (queries - center) @ L.T, (rows - center) @ L.T
         indices = np.empty((len(queries), k), dtype=np.intp)
         distances = np.empty((len(queries), k))
         for i, z in enumerate(Z):
@@ -111,29 +114,44 @@ class ExplainedVotes:
             contribution of every feature to the squared distance), ``effective_neighbors``;
             ``print`` one to see it as a table.
         """
-        X = self._queries(X).astype(np.float64)
+        X = self._placed_queries(X)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
         weights, _ = self._committee().row_shares(X)
         P = self._committee().probabilities(X)
-        voters = self._ranked_voters(X, weights, None, min(n_neighbors, self.n_samples_fit_))
+        _, rows = self._ranked_voters(X, weights, None, min(n_neighbors, self.n_samples_fit_))
         effective = self._effective(X, P)
         return [
-            self._explanation(X[i], P[i], weights[[i]].toarray()[0], voters[1][i], effective[i])
-            for i in range(len(X))
+            self._explanation(parts, P[i], weights[[i]].toarray()[0], rows[i], effective[i])
+            for i, parts in enumerate(self._contributions(X, rows))
         ]
 
+    def _contributions(self, queries: FloatArray, rows: IndexArray) -> Iterator[FloatArray]:
+        """(k, d) for every query and its rows (q, k); those of a feature's hats are its own."""
+        M = self._mean_metric()
+        references = self._placed(self.X_fit_)
+        for x, near in zip(queries, rows, strict=True):
+            parts = contributions(x, references[near], M)
+            if self.knots_ is not None:
+                by_feature = np.zeros((len(near), len(self.knots_)))
+                np.add.at(by_feature.T, Unfolding(self.knots_).owners, parts.T)
+                parts = by_feature
+            yield parts
+
     def _explanation(
-        self, x: FloatArray, p: FloatArray, shares: FloatArray, rows: IndexArray, effective: float
+        self,
+        parts: FloatArray,
+        p: FloatArray,
+        shares: FloatArray,
+        rows: IndexArray,
+        effective: float,
     ) -> Explanation:
-        M = self.get_mahalanobis_matrix()
-        parts = contributions(x, self.X_fit_[rows].astype(np.float64), M)
         distances = np.sqrt(np.maximum(parts.sum(axis=1), 0.0))
         labels = self.classes_[self.y_fit_[rows]]
         votes = tuple(
             NeighborVote(int(row), label, float(shares[row]), float(distance), part)
             for row, label, distance, part in zip(rows, labels, distances, parts, strict=True)
         )
-        names = getattr(self, "feature_names_in_", [f"x{f}" for f in range(len(x))])
+        names = getattr(self, "feature_names_in_", [f"x{f}" for f in range(parts.shape[1])])
         return Explanation(
             prediction=self.classes_[np.argmax(p)],
             probabilities=dict(zip(self.classes_.tolist(), p.tolist(), strict=True)),
@@ -149,19 +167,20 @@ class ExplainedVotes:
         The mean of the K smallest squared distances to the predicted class equals their soft
         average at exponent 1, at which the metrics were learned; averaged over the members.
         """
-        X = self._queries(X).astype(np.float64)
+        X = self._placed_queries(X)
         return self._effective(X, self._committee().probabilities(X))
 
     def _effective(self, X: FloatArray, P: FloatArray) -> FloatArray:
         winners = P.argmax(axis=1)
         counts = np.zeros(len(X))
+        rows = self._placed(self.X_fit_)
         for choice in self.chosen_:
             for L in self.metrics_[list(choice.metrics)]:
-                Z, references = X @ L.T, self.X_fit_ @ L.T
+                Z, references = X @ L.T, rows @ L.T
                 for label in np.unique(winners):
-                    rows = winners == label
-                    D = cdist(Z[rows], references[self.y_fit_ == label], "sqeuclidean")
-                    counts[rows] += choice.weight / len(choice.metrics) * effective_counts(D)
+                    won = winners == label
+                    D = cdist(Z[won], references[self.y_fit_ == label], "sqeuclidean")
+                    counts[won] += choice.weight / len(choice.metrics) * effective_counts(D)
         return counts
 
     def _queries(self, X: Any) -> FloatArray:
@@ -170,10 +189,29 @@ class ExplainedVotes:
 
     def _committee(self) -> Committee:
         voters = Electorate(self.y_fit_, self.row_weights_, self.prior_)
-        return Committee(self.X_fit_.astype(np.float64), voters, self.metrics_, self.chosen_)
+        return Committee(self._placed(self.X_fit_), voters, self.metrics_, self.chosen_)
 
-    def get_mahalanobis_matrix(self) -> FloatArray:
-        raise NotImplementedError
+    def _placed_queries(self, X: Any) -> FloatArray:
+        return self._placed(self._queries(X))
+
+    def _placed(self, X: FloatArray) -> FloatArray:
+        """What ``metrics_`` are about: X (n, d) itself, or unfolded (n, d + h)."""
+        X = X.astype(np.float64)
+        return X if self.knots_ is None else Unfolding(self.knots_).place(X)
+
+    def _mean_metric(self) -> FloatArray:
+        """Mean of the members' metrics; a single one as it is."""
+        if len(self.metrics_) == 1:
+            return np.asarray(self.metrics_[0].T @ self.metrics_[0])
+        rows = self._placed(self.X_fit_)
+        deviations = rows - rows.mean(axis=0)
+        mean = np.zeros((deviations.shape[1],) * 2)
+        for member in self.chosen_:
+            for q in member.metrics:
+                L = self.metrics_[q]
+                spread = 2.0 * np.mean(np.sum((deviations @ L.T) ** 2, axis=1))
+                mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
+        return mean
 
 
 def _factor(M: FloatArray) -> FloatArray:

@@ -1,10 +1,11 @@
-"""Where metrics are learned: three linear frames of the data, each of moderate dimension.
+"""Where metrics are learned: four linear frames of the data, each of moderate dimension.
 
 A short descent does not get far from where it starts. The standardized frame starts from the
 Euclidean distance of features that count equally; the centered one from that of the data as they
 are, whose scales may be the best that is known about them (pixels, principal components,
 embeddings); the whitened one from the distance of linear discriminant analysis, which knows how the
-features of one class vary together.
+features of one class vary together; the unfolded one from that of hat functions of the features
+(:mod:`~vicinal.classifiers.unfolding`), where equal steps need not count equally.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal.classifiers.unfolding import Unfolding
+
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
-FrameName: TypeAlias = Literal["standardized", "centered", "whitened"]
+FrameName: TypeAlias = Literal["standardized", "centered", "whitened", "unfolded"]
 
 MAX_FEATURES = 60
 """Beyond it the principal components are learned from: more cost time and overfit."""
@@ -38,12 +41,39 @@ class Frame:
         """(n, m) the samples in this frame."""
         return np.asarray((X - self.center) @ self.axes.T)
 
+    def within(self, before: int, after: int) -> Frame:
+        """The same frame of samples that have more columns, which it does not look at."""
+        center = np.pad(self.center, (before, after))
+        return Frame(center, np.pad(self.axes, ((0, 0), (before, after))))
 
-def make_frame(name: FrameName, X: FloatArray, codes: IndexArray) -> Frame:
-    """The frame of the samples X (n, d) of classes `codes`."""
-    if name == "whitened":
-        return whitened(X, codes)
-    return centered(X, MAX_FEATURES, equally=name == "standardized")
+
+def make_frames(
+    X: FloatArray, codes: IndexArray, unfolding: Unfolding | None
+) -> dict[FrameName, Frame]:
+    """The frames of the samples X (n, d) of classes `codes`, or of X (n, d + h) unfolded."""
+    d = X.shape[1] if unfolding is None else unfolding.n_features
+    h = X.shape[1] - d
+    features = X[:, :d]
+    frames: dict[FrameName, Frame] = {
+        "standardized": centered(features, MAX_FEATURES, equally=True).within(0, h),
+        "centered": centered(features, MAX_FEATURES, equally=False).within(0, h),
+        "whitened": whitened(features, codes).within(0, h),
+    }
+    if unfolding is not None:
+        frames["unfolded"] = unfolded(X[:, d:], unfolding.owners[d:]).within(d, 0)
+    return frames
+
+
+def unfolded(H: FloatArray, owners: IndexArray) -> Frame:
+    """Hats (n, h), those of one feature divided so that their variances sum to 1."""
+    center = H.mean(axis=0)
+    variances = np.bincount(owners, weights=np.var(H, axis=0))
+    flat = variances <= 1e-20
+    unit = np.where(flat, 0.0, 1.0 / np.sqrt(np.where(flat, 1.0, variances)))[owners]
+    if H.shape[1] <= MAX_FEATURES:
+        return Frame(center, np.diag(unit))
+    directions = _leading((H - center) * unit, min(MAX_FEATURES, len(H)))
+    return Frame(center, directions * unit)
 
 
 def centered(X: FloatArray, limit: int, *, equally: bool) -> Frame:

@@ -51,6 +51,7 @@ DESCENTS = (
     Descent("whitened logistic", "whitened", "logistic", True, 30.0),
     Descent("centered logistic", "centered", "logistic", True, 30.0),
     Descent("whitened hinge", "whitened", "hinge", False, 10.0),
+    Descent("unfolded logistic", "unfolded", "logistic", True, 30.0),
 )
 
 

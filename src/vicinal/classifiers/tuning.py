@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.classifiers.frames import FrameName, make_frame
+from vicinal.classifiers.frames import FrameName, make_frames
 from vicinal.classifiers.metric_path import (
     DESCENTS,
     ITERATES,
@@ -19,6 +19,7 @@ from vicinal.classifiers.metric_path import (
     metric_path,
 )
 from vicinal.classifiers.search_folds import Fold
+from vicinal.classifiers.unfolding import Unfolding
 from vicinal.classifiers.votes import (
     N_NEIGHBORS,
     Electorate,
@@ -39,6 +40,7 @@ STARTS: dict[str, FrameName] = {
     EUCLID: "standardized",
     "centered": "centered",
     "whitened": "whitened",
+    "unfolded": "unfolded",
 }
 """The metrics that descents start from are candidates too."""
 
@@ -68,16 +70,18 @@ class Samples:
     """The rows that are tuned on."""
 
     X: FloatArray
+    """(n, d), or (n, d + h) where they are unfolded."""
     voters: Electorate
     groups: IndexArray | None
+    unfolding: Unfolding | None = None
 
     def parts(self, rows: IndexArray) -> Parts:
         """These rows as training data of metrics, in every frame."""
         X, codes, weights = self.X[rows], self.voters.codes[rows], self.voters.weights[rows]
         groups = None if self.groups is None else self.groups[rows]
         return {
-            name: TrainingPart.of(make_frame(name, X, codes), X, codes, weights, groups)
-            for name in get_args(FrameName)
+            name: TrainingPart.of(frame, X, codes, weights, groups)
+            for name, frame in make_frames(X, codes, self.unfolding).items()
         }
 
 
@@ -89,6 +93,16 @@ class Paths:
     """Factors (m, d), one a fold."""
     histories: dict[str, FloatArray]
     """Mean objective a row, by iteration, over the folds."""
+
+
+def descents_in(parts: Parts) -> list[Descent]:
+    """Those whose frame is there."""
+    return [descent for descent in DESCENTS if descent.frame in parts]
+
+
+def starts_in(parts: Parts) -> dict[str, FrameName]:
+    """Those whose frame is there."""
+    return {name: frame for name, frame in STARTS.items() if frame in parts}
 
 
 def run_descents(
@@ -107,14 +121,15 @@ def run_descents(
             return MetricPath({}, np.empty(0))
         return metric_path(folds[task[1]][task[0].frame], task[0], stop=clock.is_up)
 
-    tasks = [(descent, fold) for descent in DESCENTS for fold in range(len(folds))]
+    descents = descents_in(folds[0])
+    tasks = [(descent, fold) for descent in descents for fold in range(len(folds))]
     found = work_through(descend, tasks, clock, n_threads, lambda task: done(task[0].name, task[1]))
     metrics = {
         MetricName(name, 0): [starting_metric(parts[frame]) for parts in folds]
-        for name, frame in STARTS.items()
+        for name, frame in starts_in(folds[0]).items()
     }
     histories = {}
-    for i, descent in enumerate(DESCENTS):
+    for i, descent in enumerate(descents):
         paths = found[i * len(folds) : (i + 1) * len(folds)]
         for iterate in ITERATES:
             if all(iterate in path.iterates for path in paths):

@@ -70,7 +70,8 @@ def transform(
     """Embed new rows so that Euclidean distances are the learned ones.
 
     The coordinates are columns z0, z1, …, for other programs: clustering, search, maps. A
-    committee (--method auto) has several metrics: there they are those of the weighted mean.
+    committee (--method auto) has several metrics: there they are those of the weighted mean
+    (of the nearest linear metrics, where members look at unfolded features).
 
     [bold]Example[/bold]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from vicinal.classifiers.unfolding import Unfolding
 from vicinal.classifiers.votes import VoteName
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.learners import FEATURES
@@ -77,6 +79,9 @@ CHOICE = Entry(
 
 
 def _check_automatic(model: Any) -> None:
+    expected = model.n_features_in_ if model.knots_ is None else _unfolded_columns(model.knots_)
+    if model.metrics_.shape[2] != expected:
+        raise ValueError(f"metrics_ must have {expected} columns, not {model.metrics_.shape[2]}")
     q, n = len(model.metrics_), model.n_samples_fit_
     for member in model.chosen_:
         if max(member.metrics) >= q:
@@ -87,6 +92,12 @@ def _check_automatic(model: Any) -> None:
             raise ValueError(f"chosen_ asks for {member.n_neighbors} neighbors of {n} samples")
 
 
+def _unfolded_columns(knots: NDArray[Any]) -> int:
+    if knots.shape[1] == 0 or np.any(np.diff(knots, axis=1) < 0):
+        raise ValueError("knots_ must be ascending")
+    return len(Unfolding(knots).owners)
+
+
 AUTOMATIC = Entry(
     "vicinal.classifiers.automatic:ANNClassifier",
     state=(
@@ -95,7 +106,9 @@ AUTOMATIC = Entry(
         Field("y_fit_", Array(("n",), "i", below="c")),
         Field("row_weights_", Array(("n",), low=0.0)),
         Field("prior_", Array(("c",), low=0.0)),
-        Field("metrics_", Array(("q", "m", "d"))),
+        Field("metrics_", Array(("q", "m", "p"))),
+        # Absent in files that were written before features could be unfolded.
+        Field("knots_", Array(("d", None)), optional=True, nullable=True),
         Field("chosen_", ListOf("Choice")),
         Field("cv_results_", Columns()),
         Field("histories_", Columns(equal=False)),

@@ -75,6 +75,9 @@ def _committee_choices(model: Any) -> tuple[Chosen, ...]:
                 f"{choice.iterate}, {choice.vote} vote.",
             )
         )
+    if model.knots_ is not None:
+        why = "Members use hat functions of them; map and matrix show the nearest linear metric."
+        entries.append(Chosen("Features", "unfolded", why))
     if model.timed_out_:
         entries.append(Chosen("Time", "ran out", "The best so far was kept; more time may help."))
     return tuple(entries)

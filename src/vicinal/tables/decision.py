@@ -37,7 +37,7 @@ def training_labels(estimator: Any) -> NDArray[Any]:
 
 
 def metric(estimator: Any) -> FloatArray:
-    """M (d, d) of the squared distance; the weighted mean of a committee's metrics."""
+    """M (d, d) of the squared distance; of a committee the mean that it gives for maps."""
     learner, knn = parts(estimator)
     if learner is not None:
         return np.asarray(learner.get_mahalanobis_matrix())

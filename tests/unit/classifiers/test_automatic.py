@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import vicinal as vc
+from vicinal.classifiers.tuning import STARTS
 from vicinal.classifiers.votes import SHARPNESS
 from vicinal.exceptions import IdentifierColumnWarning, TimeLimitWarning
 from vicinal.objective.soft_average import k_for_gamma
@@ -39,6 +40,16 @@ def test_is_a_scikit_learn_estimator(estimator, check):
     check(estimator)
 
 
+def unfold(model, samples):
+    """The features and their hat functions, one at a time."""
+    if model.knots_ is None:
+        return samples
+    columns = list(samples.T)
+    for x, knots in zip(samples.T, map(np.unique, model.knots_), strict=True):
+        columns += [np.interp(x, knots, peak) for peak in np.eye(len(knots))]
+    return np.array(columns).T
+
+
 def naive_probabilities(model, queries):
     """The formula of the class docstring, one neighbor at a time."""
     P = np.zeros((len(queries), len(model.classes_)))
@@ -46,7 +57,8 @@ def naive_probabilities(model, queries):
         k = choice.n_neighbors
         for q in choice.metrics:
             L = model.metrics_[q]
-            D = cdist(queries @ L.T, model.X_fit_ @ L.T, "sqeuclidean")
+            Z, references = unfold(model, queries) @ L.T, unfold(model, model.X_fit_) @ L.T
+            D = cdist(Z, references, "sqeuclidean")
             for i, d in enumerate(D):
                 order = np.argsort(d, kind="stable")
                 votes = np.zeros(len(model.classes_))
@@ -86,11 +98,17 @@ def test_vote_weights_sum_to_the_probabilities(committee):
 def test_kneighbors_are_the_largest_votes_with_their_distances(committee):
     distances, rows = committee.kneighbors(X_TEST[:6], 4)
     weights = committee.vote_weights(X_TEST[:6])[0].toarray()
-    M = committee.get_mahalanobis_matrix()
+    references, queries = unfold(committee, X_TRAIN), unfold(committee, X_TEST)
+    squared = np.zeros((len(X_TEST), len(X_TRAIN)))
+    for choice in committee.chosen_:
+        for L in committee.metrics_[list(choice.metrics)]:
+            Z = references @ L.T
+            spread = 2.0 * np.sum(Z.var(axis=0))
+            D = cdist(queries @ L.T, Z, "sqeuclidean")
+            squared += choice.weight / len(choice.metrics) * D / spread
     for i in range(6):
         assert_allclose(weights[i][rows[i]], np.sort(weights[i])[::-1][:4])
-        delta = X_TRAIN[rows[i]] - X_TEST[i]
-        assert_allclose(distances[i] ** 2, np.einsum("kf,fg,kg->k", delta, M, delta), rtol=1e-6)
+        assert_allclose(distances[i] ** 2, squared[i][rows[i]], rtol=1e-6)
 
 
 def test_no_training_row_is_its_own_neighbor(committee):
@@ -237,7 +255,7 @@ def test_classes_of_two_leave_the_starting_metrics(mode):
     samples = np.eye(20)[labels] + 0.01 * np.random.default_rng(0).normal(size=(40, 20))
     model = vc.ANNClassifier(mode).fit(samples, labels)
     assert not model.timed_out_
-    assert {choice.configuration for choice in model.chosen_} <= {"euclid", "centered", "whitened"}
+    assert {choice.configuration for choice in model.chosen_} <= set(STARTS)
     assert model.score(samples, labels) == 1.0
 
 
@@ -256,7 +274,7 @@ def test_time_limit_returns_the_best_so_far():
     with pytest.warns(TimeLimitWarning, match="max_time"):
         model = vc.ANNClassifier(max_time=1e-6).fit(X_TRAIN, Y_TRAIN)
     assert model.timed_out_
-    assert {choice.configuration for choice in model.chosen_} <= {"euclid", "centered", "whitened"}
+    assert {choice.configuration for choice in model.chosen_} <= set(STARTS)
     assert model.score(X_TEST, Y_TEST) > 0.9
     assert "time limit" in model.report()
 
@@ -274,7 +292,7 @@ def test_interrupted_fit_stores_nothing():
         model.fit(X_TRAIN, Y_TRAIN)
     assert not hasattr(model, "classes_")
     assert [progress.done for progress in seen] == [1, 2, 3]
-    assert seen[0].total == 40
+    assert seen[0].total == 50
     assert "fold" in seen[0].what
     assert seen[0].seconds_left > 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,21 @@ def test_table_models_come_back(method, tmp_path):
     assert_same(loaded.predict_proba(frame), model.predict_proba(frame))
     rows = model.prepare(frame)
     assert_same(list(loaded.nearest(rows, 3)), list(model.nearest(rows, 3)))
+
+
+def test_a_committee_that_unfolds_features(tmp_path):
+    X = np.random.default_rng(1).integers(0, 6, size=(300, 3)).astype(float)
+    model = ANNClassifier().fit(X, (X % 2).sum(axis=1) > 1.5)
+    restored = pass_through(model, tmp_path / "model.vicinal")
+    assert_same(restored.knots_, model.knots_)
+    assert_same(restored.predict_proba(X), model.predict_proba(X))
+    knots, metrics = model.knots_, model.metrics_
+    for attribute, value, message in (
+        ("knots_", knots[:, ::-1].copy(), "ascending"),
+        ("knots_", None, "metrics_ must have 3 columns"),
+        ("metrics_", metrics[:, :, 1:].copy(), f"must have {metrics.shape[2]} columns"),
+    ):
+        broken = copy(model)
+        setattr(broken, attribute, value)
+        with pytest.raises(ValueError, match=message):
+            save(broken, tmp_path / "broken.vicinal")
