@@ -45,6 +45,14 @@ SECONDS_A_FILE = 5
 MEGABYTES = 512  # above what is used before the first mutation
 
 
+def unfolded_committee() -> vc.ANNClassifier:
+    """Codes of which only odd or even matters: its members use hat functions."""
+    X = np.random.default_rng(1).integers(0, 6, size=(80, 3)).astype(float)
+    model = vc.ANNClassifier().fit(X, (X % 2).sum(axis=1) > 1.5)
+    assert model.knots_ is not None
+    return model
+
+
 def specimens(folder: Path) -> list[bytes]:
     """One small file of every kind of model."""
     X, y = load_iris(return_X_y=True)
@@ -62,6 +70,7 @@ def specimens(folder: Path) -> list[bytes]:
         make_pipeline(StandardScaler(), PCA(3), vc.GMML(), KNeighborsClassifier(3)).fit(X, names),
         vc.ANNClassifier(mode="single").fit(X, y),
         vc.ANNClassifier().fit(X.astype(np.float32), names),
+        unfolded_committee(),
         search.fit(X, names),
         TableModel.fit(example_table(), "y", settings=FitSettings(method="plain")),
         TableModel.fit(example_table(), "y", settings=FitSettings(method="gmml")),

@@ -238,15 +238,15 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         r"""M (d, d): the metric of mode="single"; for a committee, the mean of its metrics.
 
         Each is divided by its mean squared distance of two training rows and weighed like its
-        member; those of unfolded features are replaced by their best linear approximation. The
-        committee does not predict with this mean (that would lose accuracy): it is for maps.
+        member; in those of unfolded features every hat is replaced by the straight line nearest to
+        it. The committee does not predict with this mean (that would lose accuracy): it is for
+        maps.
         """
         check_is_fitted(self)
-        M = self._mean_metric()
-        if self.knots_ is None:
-            return M
-        slopes = Unfolding(self.knots_).slopes(self.X_fit_.astype(np.float64))
-        return np.asarray(slopes.T @ M @ slopes)
+        X, metrics = self.X_fit_.astype(np.float64), self.metrics_
+        if self.knots_ is not None:
+            metrics = metrics @ Unfolding(self.knots_).slopes(X)
+        return self._committee_of(X, metrics).mean_metric()
 
     @property
     def components_(self) -> FloatArray:  # type: ignore[override]

@@ -30,7 +30,7 @@ from vicinal.classifiers.tuning import (
 from vicinal.classifiers.tuning_rows import tuning_rows
 from vicinal.classifiers.unfolding import Unfolding, worth_unfolding
 from vicinal.classifiers.votes import Electorate
-from vicinal.classifiers.workers import Clock
+from vicinal.classifiers.workers import Clock, work_through
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -94,8 +94,8 @@ class AutomaticFit:
     ) -> None:
         self._mode = mode
         self.rows = tuning_rows(voters.codes, round(effort * TUNING_ROWS), rng)
-        X = X[self.rows]
         unfolding = Unfolding.of(X) if mode == "committee" and worth_unfolding(X) else None
+        X = X[self.rows]
         self._samples = Samples(
             X if unfolding is None else unfolding.place(X),
             Electorate(voters.codes[self.rows], voters.weights[self.rows], voters.prior),
@@ -117,7 +117,7 @@ class AutomaticFit:
 
     def run(self, schedule: Schedule) -> Outcome:
         """Tune, then choose a committee, or one metric that is learned again from all rows."""
-        parts = [self._parts(fold.train) for fold in self._folds]
+        parts = self._parts([fold.train for fold in self._folds], schedule)
         descents, starts = descents_in(parts[0]), starts_in(parts[0])
         counter = _Counter(len(descents) * len(parts), schedule.report)
         paths = run_descents(parts, schedule.clock, schedule.n_threads, counter.count)
@@ -127,8 +127,10 @@ class AutomaticFit:
         complete = len(paths.metrics) == len(starts) + len(descents) * len(ITERATES)
         timed_out = schedule.clock.is_up() and not complete
         order = rank(scores.errors, scores.log_losses)
-        choose = self._committee if self._mode == "committee" else self._single
-        metrics, chosen, oof = choose(paths, scores, order)
+        if self._mode == "committee":
+            metrics, chosen, oof = self._committee(paths, scores, order)
+        else:
+            metrics, chosen, oof = self._single(scores, scores.candidates[order[0]], schedule)
         metrics, unfolding = self._folded_back(metrics)
         return Outcome(
             metrics=metrics,
@@ -148,11 +150,12 @@ class AutomaticFit:
             return metrics, unfolding
         return metrics[:, :, : unfolding.n_features].copy(), None
 
-    def _parts(self, rows: IndexArray) -> Parts:
+    def _parts(self, rows: list[IndexArray], schedule: Schedule) -> list[Parts]:
         with warnings.catch_warnings():
             # Many classes with few members each: scikit-learn has said so of the whole data.
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            return self._samples.parts(rows)
+            clock, n_threads = schedule.clock, schedule.n_threads
+            return work_through(self._samples.parts, rows, clock, n_threads)
 
     def _committee(
         self, paths: Paths, scores: Scores, order: IndexArray
@@ -172,10 +175,9 @@ class AutomaticFit:
         return metrics, chosen, np.tensordot(weights, P, axes=1)
 
     def _single(
-        self, paths: Paths, scores: Scores, order: IndexArray
+        self, scores: Scores, best: Candidate, schedule: Schedule
     ) -> tuple[FloatArray, list[Choice], FloatArray]:
-        best = scores.candidates[order[0]]
-        parts = self._parts(np.arange(len(self.rows)))
+        (parts,) = self._parts([np.arange(len(self.rows))], schedule)
         name, iterate = best.metric.configuration, best.metric.iterate
         starts = starts_in(parts)
         if name in starts:

@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 
 from vicinal.classifiers.committee import Choice
 from vicinal.classifiers.votes import Electorate, vote_shares
-from vicinal.kernels.class_neighbors import all_neighbors
+from vicinal.kernels.class_neighbors import Neighbors, all_neighbors
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -26,6 +26,8 @@ BATCH = 4096  # queries whose votes are held at a time
 class Ballot:
     """What the neighbors under one metric give to q queries, weight of the member included."""
 
+    asked: slice
+    """The queries that it is about."""
     ids: IndexArray
     """(q, K) training rows; −1 is nobody."""
     shares: FloatArray
@@ -39,28 +41,23 @@ class Committee:
     """Metrics, members and voters: all that a prediction needs."""
 
     X: FloatArray
-    """(n, d) the training rows."""
+    """(n, p) the training rows, unfolded if metrics are about hats."""
     voters: Electorate
     metrics: FloatArray
-    """(q, m, d)"""
+    """(q, m, p)"""
     members: Sequence[Choice]
 
     def probabilities(self, queries: FloatArray) -> FloatArray:
         """(q, c) the shares summed by class."""
-        c = len(self.voters.prior)
-        P = np.empty((len(queries), c))
-        for batch in gen_batches(len(queries), BATCH):
-            P[batch] = self._batch_probabilities(queries[batch])
-        return P
-
-    def _batch_probabilities(self, queries: FloatArray) -> FloatArray:
         q, c = len(queries), len(self.voters.prior)
-        sums, prior_share = np.zeros(q * c), np.zeros(q)
-        for ballot in self._ballots(queries):
-            cells = np.arange(q)[:, None] * c + self.voters.codes[ballot.ids]
-            sums += np.bincount(cells.ravel(), weights=ballot.shares.ravel(), minlength=q * c)
-            prior_share += ballot.prior_share
-        return np.asarray(sums.reshape(q, c) + prior_share[:, None] * self.voters.prior)
+        sums, prior_share = np.zeros((q, c)), np.zeros(q)
+        for ballot in self._ballots(queries, batch=BATCH):
+            size = len(ballot.ids)
+            cells = np.arange(size)[:, None] * c + self.voters.codes[ballot.ids]
+            votes = np.bincount(cells.ravel(), weights=ballot.shares.ravel(), minlength=size * c)
+            sums[ballot.asked] += votes.reshape(size, c)
+            prior_share[ballot.asked] += ballot.prior_share
+        return np.asarray(sums + prior_share[:, None] * self.voters.prior)
 
     def row_shares(
         self, queries: FloatArray, own_rows: IndexArray | None = None
@@ -72,7 +69,7 @@ class Committee:
         q, n = len(queries), len(self.X)
         total: Any = csr_array((q, n))
         prior_share = np.zeros(q)
-        for ballot in self._ballots(queries, own_rows):
+        for ballot in self._ballots(queries, own_rows, batch=q):
             k = ballot.ids.shape[1]
             ids = np.maximum(ballot.ids, 0)  # nobody has no share
             entries = (ballot.shares.ravel(), ids.ravel(), np.arange(0, q * k + 1, k))
@@ -81,20 +78,63 @@ class Committee:
         total.eliminate_zeros()
         return total, prior_share
 
-    def _ballots(self, queries: FloatArray, own: IndexArray | None = None) -> Iterator[Ballot]:
+    def mean_metric(self) -> FloatArray:
+        """(p, p) mean of the members' metrics, each divided by its mean squared distance.
+
+        A single metric stays as it is.
+        """
+        if len(self.metrics) == 1:
+            return np.asarray(self.metrics[0].T @ self.metrics[0])
+        deviations = self.X - self.X.mean(axis=0)
+        mean = np.zeros((deviations.shape[1],) * 2)
+        for member in self.members:
+            for q in member.metrics:
+                L = self.metrics[q]
+                spread = 2.0 * np.mean(np.sum(Projection.of(L).project(deviations) ** 2, axis=1))
+                mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
+        return mean
+
+    def _ballots(
+        self, queries: FloatArray, own: IndexArray | None = None, *, batch: int
+    ) -> Iterator[Ballot]:
         """One neighbor search a metric serves all members that use it."""
         seats = sorted((q, i) for i, member in enumerate(self.members) for q in member.metrics)
         center = self.X.mean(axis=0)
+        references, queries = self.X - center, queries - center
         for q, group in groupby(seats, key=lambda seat: seat[0]):
             members = [self.members[i] for _, i in group]
-            L = self.metrics[q]
             k = min(max(member.n_neighbors for member in members) + 1, len(self.X))
-            found = all_neighbors((queries - center) @ L.T, (self.X - center) @ L.T, k, exclude=own)
-            for member in members:
-                shares, prior_share = vote_shares(
-                    found, self.voters.weights, member.vote, member.n_neighbors
-                )
-                weight = member.weight / len(member.metrics)
-                yield Ballot(
-                    found.ids[:, : member.n_neighbors], weight * shares, weight * prior_share
-                )
+            L = Projection.of(self.metrics[q])
+            Z = L.project(references)
+            for asked in gen_batches(len(queries), batch):
+                exclude = None if own is None else own[asked]
+                found = all_neighbors(L.project(queries[asked]), Z, k, exclude=exclude)
+                for member in members:
+                    yield self._ballot(asked, found, member)
+
+    def _ballot(self, asked: slice, found: Neighbors, member: Choice) -> Ballot:
+        k = member.n_neighbors
+        shares, prior_share = vote_shares(found, self.voters.weights, member.vote, k)
+        weight = member.weight / len(member.metrics)
+        return Ballot(asked, found.ids[:, :k], weight * shares, weight * prior_share)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """x ↦ L x, without the columns that L does not look at and without rows of zeros."""
+
+    columns: IndexArray
+    L: FloatArray
+
+    @classmethod
+    def of(cls, L: FloatArray) -> Projection:
+        """That of the factor L (m, p); of a factor of zeros one of its zeros stays."""
+        rows, columns = (np.flatnonzero(np.any(L != 0, axis=axis)) for axis in (1, 0))
+        if not len(rows):
+            rows = columns = np.zeros(1, dtype=np.intp)
+        return cls(columns, L[np.ix_(rows, columns)])
+
+    def project(self, X: FloatArray) -> FloatArray:
+        """(n, m) of samples (n, p)."""
+        seen = X if len(self.columns) == X.shape[1] else X[:, self.columns]
+        return np.asarray(seen @ self.L.T)

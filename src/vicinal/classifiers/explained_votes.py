@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vicinal.classifiers.ballots import Committee
+from vicinal.classifiers.ballots import Committee, Projection
 from vicinal.classifiers.committee import Choice
 from vicinal.classifiers.explanation import Explanation, NeighborVote, contributions
 from vicinal.classifiers.unfolding import Unfolding
@@ -76,27 +76,10 @@ class ExplainedVotes:
         queries = self._placed(self.X_fit_) if X is None else self._placed_queries(X)
         available = self.n_samples_fit_ - (X is None)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1, max_val=available)
-        weights, _ = self._committee().row_shares(queries, own)
-        distances, indices = self._ranked_voters(queries, weights, own, int(n_neighbors))
+        committee = self._committee()
+        weights, _ = committee.row_shares(queries, own)
+        distances, indices = _ranked_voters(committee, queries, weights, own, int(n_neighbors))
         return (distances, indices) if return_distance else indices
-
-    def _ranked_voters(
-        self, queries: FloatArray, weights: csr_array, own: IndexArray | None, k: int
-    ) -> tuple[FloatArray, IndexArray]:
-        L = _factor(self._mean_metric())
-        rows = self._placed(self.X_fit_)
-        center = rows.mean(axis=0)
-        Z, references = (queries - center) @ L.T, (rows - center) @ L.T
-        indices = np.empty((len(queries), k), dtype=np.intp)
-        distances = np.empty((len(queries), k))
-        for i, z in enumerate(Z):
-            to_all = np.linalg.norm(references - z, axis=1)
-            shares = weights[[i]].toarray()[0]
-            if own is not None:
-                to_all[own[i]] = np.inf
-            indices[i] = np.lexsort((to_all, -shares))[:k]
-            distances[i] = to_all[indices[i]]
-        return distances, indices
 
     def explain(self, X: Any, n_neighbors: int = 5) -> list[Explanation]:
         """For every row of X the neighbors that decided, and what made them near.
@@ -116,26 +99,31 @@ class ExplainedVotes:
         """
         X = self._placed_queries(X)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
-        weights, _ = self._committee().row_shares(X)
-        P = self._committee().probabilities(X)
-        _, rows = self._ranked_voters(X, weights, None, min(n_neighbors, self.n_samples_fit_))
-        effective = self._effective(X, P)
+        committee = self._committee()
+        weights, _ = committee.row_shares(X)
+        P = committee.probabilities(X)
+        k = min(n_neighbors, self.n_samples_fit_)
+        _, rows = _ranked_voters(committee, X, weights, None, k)
+        effective = self._effective(committee, X, P)
+        M = committee.mean_metric()
         return [
-            self._explanation(parts, P[i], weights[[i]].toarray()[0], rows[i], effective[i])
-            for i, parts in enumerate(self._contributions(X, rows))
+            self._explanation(
+                self._by_feature(contributions(X[i], committee.X[rows[i]], M)),
+                P[i],
+                weights[[i]].toarray()[0],
+                rows[i],
+                effective[i],
+            )
+            for i in range(len(X))
         ]
 
-    def _contributions(self, queries: FloatArray, rows: IndexArray) -> Iterator[FloatArray]:
-        """(k, d) for every query and its rows (q, k); those of a feature's hats are its own."""
-        M = self._mean_metric()
-        references = self._placed(self.X_fit_)
-        for x, near in zip(queries, rows, strict=True):
-            parts = contributions(x, references[near], M)
-            if self.knots_ is not None:
-                by_feature = np.zeros((len(near), len(self.knots_)))
-                np.add.at(by_feature.T, Unfolding(self.knots_).owners, parts.T)
-                parts = by_feature
-            yield parts
+    def _by_feature(self, parts: FloatArray) -> FloatArray:
+        """(k, d) sums over the columns of each feature, of parts (k, p)."""
+        if self.knots_ is None:
+            return parts
+        sums = np.zeros((len(self.knots_), len(parts)))
+        np.add.at(sums, Unfolding(self.knots_).owners, parts.T)
+        return sums.T
 
     def _explanation(
         self,
@@ -167,16 +155,16 @@ class ExplainedVotes:
         The mean of the K smallest squared distances to the predicted class equals their soft
         average at exponent 1, at which the metrics were learned; averaged over the members.
         """
-        X = self._placed_queries(X)
-        return self._effective(X, self._committee().probabilities(X))
+        X, committee = self._placed_queries(X), self._committee()
+        return self._effective(committee, X, committee.probabilities(X))
 
-    def _effective(self, X: FloatArray, P: FloatArray) -> FloatArray:
+    def _effective(self, committee: Committee, X: FloatArray, P: FloatArray) -> FloatArray:
         winners = P.argmax(axis=1)
         counts = np.zeros(len(X))
-        rows = self._placed(self.X_fit_)
         for choice in self.chosen_:
-            for L in self.metrics_[list(choice.metrics)]:
-                Z, references = X @ L.T, rows @ L.T
+            for q in choice.metrics:
+                L = Projection.of(self.metrics_[q])
+                Z, references = L.project(X), L.project(committee.X)
                 for label in np.unique(winners):
                     won = winners == label
                     D = cdist(Z[won], references[self.y_fit_ == label], "sqeuclidean")
@@ -188,8 +176,11 @@ class ExplainedVotes:
         return np.asarray(validate_data(self, X, dtype=DTYPES, reset=False))
 
     def _committee(self) -> Committee:
+        return self._committee_of(self._placed(self.X_fit_), self.metrics_)
+
+    def _committee_of(self, rows: FloatArray, metrics: FloatArray) -> Committee:
         voters = Electorate(self.y_fit_, self.row_weights_, self.prior_)
-        return Committee(self._placed(self.X_fit_), voters, self.metrics_, self.chosen_)
+        return Committee(rows, voters, metrics, self.chosen_)
 
     def _placed_queries(self, X: Any) -> FloatArray:
         return self._placed(self._queries(X))
@@ -199,19 +190,28 @@ class ExplainedVotes:
         X = X.astype(np.float64)
         return X if self.knots_ is None else Unfolding(self.knots_).place(X)
 
-    def _mean_metric(self) -> FloatArray:
-        """Mean of the members' metrics; a single one as it is."""
-        if len(self.metrics_) == 1:
-            return np.asarray(self.metrics_[0].T @ self.metrics_[0])
-        rows = self._placed(self.X_fit_)
-        deviations = rows - rows.mean(axis=0)
-        mean = np.zeros((deviations.shape[1],) * 2)
-        for member in self.chosen_:
-            for q in member.metrics:
-                L = self.metrics_[q]
-                spread = 2.0 * np.mean(np.sum((deviations @ L.T) ** 2, axis=1))
-                mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
-        return mean
+
+def _ranked_voters(
+    committee: Committee,
+    queries: FloatArray,
+    weights: csr_array,
+    own: IndexArray | None,
+    k: int,
+) -> tuple[FloatArray, IndexArray]:
+    """(q, k) distances in the mean metric and rows, by their vote weights (q, n)."""
+    L = Projection.of(_factor(committee.mean_metric()))
+    center = committee.X.mean(axis=0)
+    Z, references = L.project(queries - center), L.project(committee.X - center)
+    indices = np.empty((len(queries), k), dtype=np.intp)
+    distances = np.empty((len(queries), k))
+    for i, z in enumerate(Z):
+        to_all = np.linalg.norm(references - z, axis=1)
+        shares = weights[[i]].toarray()[0]
+        if own is not None:
+            to_all[own[i]] = np.inf
+        indices[i] = np.lexsort((to_all, -shares))[:k]
+        distances[i] = to_all[indices[i]]
+    return distances, indices
 
 
 def _factor(M: FloatArray) -> FloatArray:

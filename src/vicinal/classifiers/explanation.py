@@ -25,7 +25,8 @@ class NeighborVote:
     contributions: FloatArray
     """(d,) what each feature adds to the squared distance: δ_f (M δ)_f, of sum ``distance``².
 
-    A feature can take away from it: where it differs just as the others let expect.
+    Summed over the hats of a feature that is unfolded. A feature can take away from it: where it
+    differs just as the others let expect.
     """
 
 

@@ -41,6 +41,10 @@ class Frame:
         """(n, m) the samples in this frame."""
         return np.asarray((X - self.center) @ self.axes.T)
 
+    def leading(self, m: int) -> Frame:
+        """The first m axes: of principal components, those that vary most."""
+        return Frame(self.center, self.axes[:m])
+
     def within(self, before: int, after: int) -> Frame:
         """The same frame of samples that have more columns, which it does not look at."""
         center = np.pad(self.center, (before, after))
@@ -54,11 +58,14 @@ def make_frames(
     d = X.shape[1] if unfolding is None else unfolding.n_features
     h = X.shape[1] - d
     features = X[:, :d]
+    equal = centered(features, MAX_DISCRIMINANT, equally=True)
+    standardized = equal.leading(MAX_FEATURES) if d > MAX_DISCRIMINANT else None
     frames: dict[FrameName, Frame] = {
-        "standardized": centered(features, MAX_FEATURES, equally=True).within(0, h),
-        "centered": centered(features, MAX_FEATURES, equally=False).within(0, h),
-        "whitened": whitened(features, codes).within(0, h),
+        "standardized": standardized or centered(features, MAX_FEATURES, equally=True),
+        "centered": centered(features, MAX_FEATURES, equally=False),
+        "whitened": whitened(equal, features, codes),
     }
+    frames = {name: frame.within(0, h) for name, frame in frames.items()}
     if unfolding is not None:
         frames["unfolded"] = unfolded(X[:, d:], unfolding.owners[d:]).within(d, 0)
     return frames
@@ -106,14 +113,13 @@ def _leading(X: FloatArray, m: int) -> FloatArray:
     return np.asarray((vectors[:, ::-1][:, :m].T @ X) * scale[:, None])
 
 
-def whitened(X: FloatArray, codes: IndexArray) -> Frame:
+def whitened(base: Frame, X: FloatArray, codes: IndexArray) -> Frame:
     """Unit covariance within the classes, axes by their variance between the classes.
 
     The covariance is shrunk after Ledoit and Wolf, so that it can be inverted.
     """
     from sklearn.covariance import ledoit_wolf
 
-    base = centered(X, MAX_DISCRIMINANT, equally=True)
     Z = base.place(X)  # (n, p)
     sums = np.zeros((int(codes.max()) + 1, Z.shape[1]))
     np.add.at(sums, codes, Z)

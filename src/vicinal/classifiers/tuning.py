@@ -90,7 +90,7 @@ class Paths:
     """What the descents of all folds have found."""
 
     metrics: dict[MetricName, list[FloatArray]]
-    """Factors (m, d), one a fold."""
+    """Factors (m, p), one a fold; p columns of samples, with their hats if unfolded."""
     histories: dict[str, FloatArray]
     """Mean objective a row, by iteration, over the folds."""
 
@@ -141,7 +141,7 @@ def run_descents(
 
 
 def starting_metric(part: TrainingPart) -> FloatArray:
-    """(m, d) the metric of the frame itself."""
+    """(m, p) the metric of the frame itself."""
     return part.components(part.start())
 
 

@@ -25,8 +25,7 @@ MAX_UNFOLDED = 30
 
 def worth_unfolding(X: FloatArray) -> bool:
     """Whether there are few enough features, and one of more than two values: X is (n, d)."""
-    few = X.shape[1] <= MAX_UNFOLDED
-    return few and any(len(np.unique(column)) > 2 for column in X.T)
+    return X.shape[1] <= MAX_UNFOLDED and any(len(_knots(column)) > 2 for column in X.T)
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,10 @@ class Unfolding:
 
     @classmethod
     def of(cls, X: FloatArray) -> Unfolding:
-        """Knots at all values of a feature if they are few, else at its quantiles: X is (n, d)."""
+        """Knots at all values of a feature if they are few, else at its quantiles: X is (n, d).
+
+        Values that many rows share (zeros, often) are knots, and the others are divided by theirs.
+        """
         found = [_knots(column) for column in X.T]
         k = max(len(knots) for knots in found)
         return cls(np.array([np.pad(knots, (0, k - len(knots)), "edge") for knots in found]))
@@ -65,23 +67,26 @@ class Unfolding:
 
     def slopes(self, X: FloatArray) -> FloatArray:
         """(d + h, d) the straight lines nearest to the columns, as functions of their features."""
-        placed = self.place(X)
-        placed = placed - placed.mean(axis=0)
-        own = placed[:, self.owners]
+        own = X - X.mean(axis=0)
         variances = np.mean(own**2, axis=0)
-        covariances = np.mean(placed * own, axis=0)
-        flat = variances == 0
-        lines = np.where(flat, 0.0, covariances / np.where(flat, 1.0, variances))
-        slopes = np.zeros((len(self.owners), self.n_features))
-        slopes[np.arange(len(self.owners)), self.owners] = lines
-        return slopes
+        slopes = [np.eye(self.n_features)]
+        for f, (x, knots) in enumerate(zip(X.T, self._distinct, strict=True)):
+            lines = np.zeros((len(knots), self.n_features))
+            if variances[f] > 0:
+                lines[:, f] = own[:, f] @ _hats(x, knots) / (len(x) * variances[f])
+            slopes.append(lines)
+        return np.vstack(slopes)
 
 
 def _knots(x: FloatArray) -> FloatArray:
-    values = np.unique(x)
-    if len(values) <= MAX_KNOTS:
-        return values
-    return np.unique(np.quantile(x, np.linspace(0, 1, MAX_KNOTS), method="nearest"))
+    values, counts = np.unique(x, return_counts=True)
+    if len(values) > MAX_KNOTS:
+        common = values[counts * (MAX_KNOTS - 1) > len(x)]
+        others = x[~np.isin(x, common)]
+        shares = np.linspace(0, 1, MAX_KNOTS - len(common))
+        values = np.union1d(common, np.quantile(others, shares, method="nearest"))
+    apart = np.diff(values, prepend=-np.inf) > 1e-10 * np.abs(values).max()  # rounding is no step
+    return values[apart]
 
 
 def _hats(x: FloatArray, knots: FloatArray) -> FloatArray:

@@ -71,7 +71,7 @@ def transform(
 
     The coordinates are columns z0, z1, …, for other programs: clustering, search, maps. A
     committee (--method auto) has several metrics: there they are those of the weighted mean
-    (of the nearest linear metrics, where members look at unfolded features).
+    (with straight lines in place of the hats of unfolded features).
 
     [bold]Example[/bold]
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.classifiers.unfolding import Unfolding
+from vicinal.classifiers.unfolding import MAX_KNOTS, MAX_UNFOLDED, Unfolding
 from vicinal.classifiers.votes import VoteName
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.learners import FEATURES
@@ -79,6 +79,8 @@ CHOICE = Entry(
 
 
 def _check_automatic(model: Any) -> None:
+    if model.mode == "single" and model.knots_ is not None:
+        raise ValueError("knots_ belongs to a committee, and only to it")
     expected = model.n_features_in_ if model.knots_ is None else _unfolded_columns(model.knots_)
     if model.metrics_.shape[2] != expected:
         raise ValueError(f"metrics_ must have {expected} columns, not {model.metrics_.shape[2]}")
@@ -93,7 +95,10 @@ def _check_automatic(model: Any) -> None:
 
 
 def _unfolded_columns(knots: NDArray[Any]) -> int:
-    if knots.shape[1] == 0 or np.any(np.diff(knots, axis=1) < 0):
+    d, k = knots.shape
+    if not (d <= MAX_UNFOLDED and 1 <= k <= MAX_KNOTS):  # else a small file fills the memory
+        raise ValueError(f"knots_ may have up to {MAX_UNFOLDED} rows and {MAX_KNOTS} columns")
+    if np.any(np.diff(knots, axis=1) < 0):
         raise ValueError("knots_ must be ascending")
     return len(Unfolding(knots).owners)
 

@@ -76,7 +76,7 @@ def _committee_choices(model: Any) -> tuple[Chosen, ...]:
             )
         )
     if model.knots_ is not None:
-        why = "Members use hat functions of them; map and matrix show the nearest linear metric."
+        why = "Members use hat functions of them; map and matrix have straight lines instead."
         entries.append(Chosen("Features", "unfolded", why))
     if model.timed_out_:
         entries.append(Chosen("Time", "ran out", "The best so far was kept; more time may help."))

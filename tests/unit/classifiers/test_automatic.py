@@ -349,4 +349,4 @@ def test_one_group_or_unknown_metadata_is_an_error():
 def test_progress_is_logged(caplog):
     with caplog.at_level("INFO", logger="vicinal"):
         vc.ANNClassifier(verbose=1).fit(X_TRAIN, Y_TRAIN)
-    assert any("40/40" in message and "s left" in message for message in caplog.messages)
+    assert any("50/50" in message and "s left" in message for message in caplog.messages)

@@ -34,12 +34,19 @@ def test_few_values_have_a_column_each(samples):
     assert_array_equal(np.bincount(unfolding.owners), [1 + MAX_KNOTS, 1 + 4, 1 + 1])
 
 
-def test_repeated_quantiles_are_one_knot():
-    x = np.r_[np.zeros(500), np.arange(1, 101)][:, None]
-    knots = np.unique(Unfolding.of(x).knots)
-    assert knots[0] == 0
-    assert len(knots) < MAX_KNOTS
+def test_common_values_leave_knots_to_the_others():
+    x = np.r_[np.zeros(900), np.arange(1, 101)][:, None]
+    knots = Unfolding.of(x).knots[0]
+    assert len(np.unique(knots)) == MAX_KNOTS
+    assert_allclose(knots[:2], [0.0, 1.0])
+    assert_allclose(np.diff(knots[1:]), 16.5, atol=1)
     assert np.isfinite(Unfolding.of(x).place(x)).all()
+
+
+def test_rounding_makes_no_categories():
+    x = np.array([0.1 + 0.2, 0.3, np.nextafter(0.3, 0)] * 10)[:, None]
+    assert not worth_unfolding(x)
+    assert_array_equal(Unfolding.of(x).place(x)[:, 1:], 1.0)
 
 
 def test_slopes_are_those_of_straight_lines(samples):
@@ -50,7 +57,7 @@ def test_slopes_are_those_of_straight_lines(samples):
         if owner < 2:
             expected = np.polyfit(samples[:, owner], placed[:, column], 1)[0]
             assert slopes[column, owner] == pytest.approx(expected, abs=1e-10)
-    assert_array_equal(slopes[unfolding.owners == 2], 0.0)
+    assert_array_equal(slopes[-1], 0.0)  # the hat of a constant
 
 
 def test_what_is_worth_it(samples):
@@ -72,6 +79,7 @@ def test_a_committee_unfolds_where_it_helps():
     M = model.get_mahalanobis_matrix()
     assert M.shape == (4, 4)
     assert np.linalg.eigvalsh(M).min() > -1e-10
+    assert 2 * np.trace(M @ np.cov(X[:300].T, bias=True)) == pytest.approx(1.0)
     vote = model.explain(X[300:301])[0].neighbors[0]
     assert len(vote.contributions) == 4
     assert vote.contributions.sum() == pytest.approx(vote.distance**2)

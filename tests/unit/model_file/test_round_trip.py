@@ -290,7 +290,9 @@ def test_a_committee_that_unfolds_features(tmp_path):
     for attribute, value, message in (
         ("knots_", knots[:, ::-1].copy(), "ascending"),
         ("knots_", None, "metrics_ must have 3 columns"),
+        ("knots_", np.repeat(knots, 2, axis=1), "up to 30 rows and 8 columns"),
         ("metrics_", metrics[:, :, 1:].copy(), f"must have {metrics.shape[2]} columns"),
+        ("mode", "single", "belongs to a committee"),
     ):
         broken = copy(model)
         setattr(broken, attribute, value)
