@@ -87,10 +87,10 @@ class Committee:
             return np.asarray(self.metrics[0].T @ self.metrics[0])
         deviations = self.X - self.X.mean(axis=0)
         mean = np.zeros((deviations.shape[1],) * 2)
+        covariance = deviations.T @ deviations / len(deviations)
         for member in self.members:
-            for q in member.metrics:
-                L = self.metrics[q]
-                spread = 2.0 * np.mean(np.sum(Projection.of(L).project(deviations) ** 2, axis=1))
+            for L in self.metrics[list(member.metrics)]:
+                spread = 2.0 * np.sum((L @ covariance) * L)
                 mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
         return mean
 
@@ -121,9 +121,9 @@ class Committee:
 
 @dataclass(frozen=True)
 class Projection:
-    """x ↦ L x, without the columns that L does not look at and without rows of zeros."""
+    """x ↦ L x, without the columns around those that L looks at and without rows of zeros."""
 
-    columns: IndexArray
+    columns: slice
     L: FloatArray
 
     @classmethod
@@ -132,9 +132,9 @@ class Projection:
         rows, columns = (np.flatnonzero(np.any(L != 0, axis=axis)) for axis in (1, 0))
         if not len(rows):
             rows = columns = np.zeros(1, dtype=np.intp)
-        return cls(columns, L[np.ix_(rows, columns)])
+        seen = slice(columns[0], columns[-1] + 1)
+        return cls(seen, L[rows, seen])
 
     def project(self, X: FloatArray) -> FloatArray:
         """(n, m) of samples (n, p)."""
-        seen = X if len(self.columns) == X.shape[1] else X[:, self.columns]
-        return np.asarray(seen @ self.L.T)
+        return np.asarray(X[:, self.columns] @ self.L.T)

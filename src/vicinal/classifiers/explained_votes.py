@@ -78,7 +78,8 @@ class ExplainedVotes:
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1, max_val=available)
         committee = self._committee()
         weights, _ = committee.row_shares(queries, own)
-        distances, indices = _ranked_voters(committee, queries, weights, own, int(n_neighbors))
+        M = committee.mean_metric()
+        distances, indices = _ranked_voters(committee.X, M, queries, weights, own, int(n_neighbors))
         return (distances, indices) if return_distance else indices
 
     def explain(self, X: Any, n_neighbors: int = 5) -> list[Explanation]:
@@ -100,12 +101,11 @@ class ExplainedVotes:
         X = self._placed_queries(X)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
         committee = self._committee()
-        weights, _ = committee.row_shares(X)
-        P = committee.probabilities(X)
-        k = min(n_neighbors, self.n_samples_fit_)
-        _, rows = _ranked_voters(committee, X, weights, None, k)
+        weights, prior_share = committee.row_shares(X)
+        P = weights @ np.eye(len(self.classes_))[self.y_fit_] + np.outer(prior_share, self.prior_)
+        M, k = committee.mean_metric(), min(n_neighbors, self.n_samples_fit_)
+        _, rows = _ranked_voters(committee.X, M, X, weights, None, k)
         effective = self._effective(committee, X, P)
-        M = committee.mean_metric()
         return [
             self._explanation(
                 self._by_feature(contributions(X[i], committee.X[rows[i]], M)),
@@ -192,16 +192,17 @@ class ExplainedVotes:
 
 
 def _ranked_voters(
-    committee: Committee,
+    X: FloatArray,
+    M: FloatArray,
     queries: FloatArray,
     weights: csr_array,
     own: IndexArray | None,
     k: int,
 ) -> tuple[FloatArray, IndexArray]:
-    """(q, k) distances in the mean metric and rows, by their vote weights (q, n)."""
-    L = Projection.of(_factor(committee.mean_metric()))
-    center = committee.X.mean(axis=0)
-    Z, references = L.project(queries - center), L.project(committee.X - center)
+    """(q, k) distances in the metric M and rows of X (n, p), by their vote weights (q, n)."""
+    L = Projection.of(_factor(M))
+    center = X.mean(axis=0)
+    Z, references = L.project(queries - center), L.project(X - center)
     indices = np.empty((len(queries), k), dtype=np.intp)
     distances = np.empty((len(queries), k))
     for i, z in enumerate(Z):

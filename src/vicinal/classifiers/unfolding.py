@@ -39,7 +39,8 @@ class Unfolding:
     def of(cls, X: FloatArray) -> Unfolding:
         """Knots at all values of a feature if they are few, else at its quantiles: X is (n, d).
 
-        Values that many rows share (zeros, often) are knots, and the others are divided by theirs.
+        Values that many rows share (zeros, often) are knots, the others have their own quantiles:
+        so there is always a step from none to some.
         """
         found = [_knots(column) for column in X.T]
         k = max(len(knots) for knots in found)
@@ -83,7 +84,8 @@ def _knots(x: FloatArray) -> FloatArray:
     if len(values) > MAX_KNOTS:
         common = values[counts * (MAX_KNOTS - 1) > len(x)]
         others = x[~np.isin(x, common)]
-        shares = np.linspace(0, 1, MAX_KNOTS - len(common))
+        intervals = max(1, round((MAX_KNOTS - 1) * len(others) / len(x)))
+        shares = np.linspace(0, 1, min(intervals + 1, MAX_KNOTS - len(common)))
         values = np.union1d(common, np.quantile(others, shares, method="nearest"))
     apart = np.diff(values, prepend=-np.inf) > 1e-10 * np.abs(values).max()  # rounding is no step
     return values[apart]
