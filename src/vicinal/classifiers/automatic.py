@@ -87,6 +87,7 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         :math:`\phi` adds h hat functions to the features.
     knots_ : (d, k) array or None
         Where the hat functions of each feature have their peaks; None if no member needs them.
+        :meth:`unfold` adds them to samples.
     components_ : (m, d) array
         ``metrics_[0]``; only with mode="single".
     best_score_ : float

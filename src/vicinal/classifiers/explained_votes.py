@@ -67,7 +67,7 @@ class ExplainedVotes:
         Returns
         -------
         distances : (n_queries, n_neighbors) array
-            In the mean of the members' metrics; only if ``return_distance``.
+            In the metric of :meth:`mean_metric`; only if ``return_distance``.
         indices : (n_queries, n_neighbors) array of rows of the training data
             Where fewer rows than `n_neighbors` vote, the nearest of the others follow.
         """
@@ -174,6 +174,29 @@ class ExplainedVotes:
     def _queries(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=DTYPES, reset=False))
+
+    def unfold(self, X: Any) -> FloatArray:
+        """What ``metrics_`` are about: the features, and their hats where there are ``knots_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        columns : (n_samples, p) array
+        """
+        return self._placed_queries(X)
+
+    def mean_metric(self) -> FloatArray:
+        r"""M (p, p), by which :meth:`kneighbors` and :meth:`explain` measure distances.
+
+        Their squares are :math:`\delta^\top M \delta`, with :math:`\delta` the difference of two
+        rows of :meth:`unfold`. M is the mean of the members' metrics, each divided by its mean
+        squared distance of two training rows; with mode="single", its metric.
+        """
+        check_is_fitted(self)
+        return self._committee().mean_metric()
 
     def _committee(self) -> Committee:
         return self._committee_of(self._placed(self.X_fit_), self.metrics_)

@@ -70,8 +70,7 @@ def transform(
     """Embed new rows so that Euclidean distances are the learned ones.
 
     The coordinates are columns z0, z1, …, for other programs: clustering, search, maps. A
-    committee (--method auto) has several metrics: there they are those of the weighted mean
-    (with straight lines in place of the hats of unfolded features).
+    committee (--method auto) has several metrics: there they are those of the weighted mean.
 
     [bold]Example[/bold]
 

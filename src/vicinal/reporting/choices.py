@@ -76,8 +76,8 @@ def _committee_choices(model: Any) -> tuple[Chosen, ...]:
             )
         )
     if model.knots_ is not None:
-        why = "Members use hat functions of them; map and matrix have straight lines instead."
-        entries.append(Chosen("Features", "unfolded", why))
+        why = "Members use hat functions of them: equal steps need not count equally."
+        entries.insert(1, Chosen("Features", "unfolded", why))
     if model.timed_out_:
         entries.append(Chosen("Time", "ran out", "The best so far was kept; more time may help."))
     return tuple(entries)

@@ -100,7 +100,7 @@ def _findings(
         classes=inputs.classes,
         features=inputs.features,
         headline=summary,
-        maps=maps(shown, (before, after), M, k),
+        maps=maps(shown, (before, after), subject.measured(shown.A), k),
         metric=None if M is None else _metric(subject, M, inputs.train.A, after),
         tuning=tuning(subject),
         errors=where,
@@ -180,6 +180,6 @@ def _errors_and_neighbors(
 
 
 def _metric(subject: Subject, M: FloatArray, A: FloatArray, after: Projection) -> Metric:
-    d = A.shape[1]
-    L = (subject.embed(np.eye(d)) - subject.embed(np.zeros((1, d)))).T  # (m, d)
-    return metric_findings(M, A.std(axis=0), after.axes @ L, after.spreads)
+    unfolded = None if subject.knots is None else subject.measured(A)
+    directions = subject.directions(after.axes, A)
+    return metric_findings(M, A.std(axis=0), directions, after.spreads, unfolded)

@@ -123,6 +123,8 @@ class Metric:
     """(t, t) M_fg σ_f σ_g, divided by the largest of them in absolute value."""
     directions: tuple[Direction, ...]
     n_features: int
+    unfolded: bool = False
+    """Whether the metric is about hats of the features: weights are theirs, M is near to it."""
 
 
 @dataclass(frozen=True)

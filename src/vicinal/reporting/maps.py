@@ -11,7 +11,7 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.decomposition import PCA
 
 from vicinal.reporting.findings import Maps, Neighborhoods
-from vicinal.reporting.neighborhoods import mean_kept, neighborhoods, with_shares
+from vicinal.reporting.neighborhoods import Measured, mean_kept, neighborhoods, with_shares
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -106,19 +106,18 @@ def turned(after: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def maps(
-    shown: Shown, projections: tuple[Projection, Projection], M: FloatArray | None, k: int
+    shown: Shown, projections: tuple[Projection, Projection], learned: Measured | None, k: int
 ) -> Maps:
-    """Both maps with their neighborhoods; ``M`` (d, d) is None where there are no shares."""
+    """Both maps with their neighborhoods; ``learned`` is None where there are no shares."""
     train = ~shown.held_out
     k = max(1, min(k, int(train.sum()) - 1))
     near_before = with_shares(
         neighborhoods(shown.A / shown.scale, shown.labels, train, k),
-        shown.A,
-        np.diag(shown.scale**-2.0),
+        Measured(shown.A, np.diag(shown.scale**-2.0), np.arange(len(shown.scale))),
     )
     near_after = neighborhoods(shown.Z, shown.labels, train, k)
-    if M is not None:
-        near_after = with_shares(near_after, shown.A, M)
+    if learned is not None:
+        near_after = with_shares(near_after, learned)
     before, after = projections
     flat = min(before.spread[1], after.spread[1]) == 0  # the height is no measurement
     focus, why = _focus(shown, near_before, near_after)

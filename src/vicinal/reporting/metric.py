@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal.reporting.findings import Direction, Metric
+from vicinal.reporting.neighborhoods import Measured
 
 FloatArray: TypeAlias = NDArray[np.floating]
 
@@ -34,7 +35,11 @@ def feature_weights(M: FloatArray, scale: FloatArray) -> FloatArray:
 
 
 def metric_findings(
-    M: FloatArray, scale: FloatArray, axes: FloatArray, spreads: FloatArray
+    M: FloatArray,
+    scale: FloatArray,
+    axes: FloatArray,
+    spreads: FloatArray,
+    unfolded: Measured | None = None,
 ) -> Metric:
     """The heaviest features, M among them, and the leading directions.
 
@@ -45,8 +50,11 @@ def metric_findings(
     axes : (r, d) directions of largest variance of the transformed data, as linear functions of
         the features: row k is Lᵀ v_k
     spreads : (r,) fraction of that variance
+    unfolded : what the metric is about, if not the features themselves: then M is only near to it
     """
     weights = feature_weights(M, scale)
+    if unfolded is not None:
+        weights = unfolded.by_feature(feature_weights(unfolded.M, unfolded.columns.std(axis=0)))
     features = np.argsort(-weights, kind="stable")[:FEATURES_SHOWN]
     comparable = (M * np.outer(scale, scale))[np.ix_(features, features)]
     largest = float(np.abs(comparable).max())
@@ -61,4 +69,5 @@ def metric_findings(
         matrix=comparable / (largest or 1.0),
         directions=tuple(directions),
         n_features=len(weights),
+        unfolded=unfolded is not None,
     )

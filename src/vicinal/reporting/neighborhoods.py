@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -58,14 +59,36 @@ def neighborhoods(
     return Neighborhoods(rows, distances, none.astype(np.intp), none, agreement)
 
 
-def with_shares(near: Neighborhoods, A: FloatArray, M: FloatArray) -> Neighborhoods:
-    """The same, with the largest shares of every squared distance under M on the rows A (n, d)."""
+@dataclass(frozen=True)
+class Measured:
+    """Rows as a distance sees them: columns, their metric, and the features they belong to."""
+
+    columns: FloatArray
+    """(n, p) the features, or more where they are unfolded."""
+    M: FloatArray
+    """(p, p)"""
+    owners: IndexArray
+    """(p,) the feature of each column."""
+
+    def contributions(self, rows: IndexArray) -> FloatArray:
+        """(n, d) what each feature adds to the squared distance from row i to row ``rows[i]``."""
+        return self.by_feature(contributions(self.columns, self.columns[rows], self.M))
+
+    def by_feature(self, parts: FloatArray) -> FloatArray:
+        """(..., d) sums over the columns of each feature."""
+        sums = np.zeros((*parts.shape[:-1], int(self.owners.max()) + 1))
+        np.add.at(np.moveaxis(sums, -1, 0), self.owners, np.moveaxis(parts, -1, 0))
+        return sums
+
+
+def with_shares(near: Neighborhoods, measured: Measured) -> Neighborhoods:
+    """The same, with the largest shares that features have in every squared distance."""
     n, k = near.rows.shape
-    t = min(SHARES_SHOWN, A.shape[1])
+    t = min(SHARES_SHOWN, int(measured.owners.max()) + 1)
     features = np.empty((n, k, t), dtype=np.intp)
     shares = np.empty((n, k, t))
     for column in range(k):  # (n, d) at a time
-        parts = contributions(A, A[near.rows[:, column]], M)
+        parts = measured.contributions(near.rows[:, column])
         squared = parts.sum(axis=1, keepdims=True)
         largest = np.argsort(-np.abs(parts), axis=1, kind="stable")[:, :t]
         features[:, column] = largest

@@ -17,7 +17,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.classifiers.unfolding import Unfolding
 from vicinal.learners.base import MetricLearner
+from vicinal.reporting.neighborhoods import Measured
 
 FloatArray: TypeAlias = NDArray[np.floating]
 
@@ -61,12 +63,39 @@ class Subject:
         if self.voter is not None:
             with _names_were_checked():
                 return np.asarray(self.estimator.transform(A), dtype=np.float64)
-        return np.asarray(A @ self._mean_factor.T)
+        return np.asarray(self._unfold(A) @ self._mean_factor.T)
+
+    def measured(self, A: FloatArray) -> Measured | None:
+        """The rows A (n, d) as the learned distance sees them; None where M is None."""
+        M = self.metric()
+        if M is None or self.knots is None:
+            return None if M is None else Measured(A, M, np.arange(len(M)))
+        owners = Unfolding(self.knots).owners
+        return Measured(self._unfold(A), self.estimator.mean_metric(), owners)
+
+    @property
+    def knots(self) -> FloatArray | None:
+        """Those of a committee that unfolds features."""
+        return getattr(self.estimator, "knots_", None)
+
+    def directions(self, axes: FloatArray, A: FloatArray) -> FloatArray:
+        """(r, d) directions (r, m) of the learned space as linear functions of the features.
+
+        Hats of unfolded features are replaced by the straight lines nearest to them on A (n, d).
+        """
+        if self.knots is None:
+            d = A.shape[1]
+            return np.asarray(axes @ (self.embed(np.eye(d)) - self.embed(np.zeros((1, d)))).T)
+        return np.asarray(axes @ self._mean_factor @ Unfolding(self.knots).slopes(A))
+
+    def _unfold(self, A: FloatArray) -> FloatArray:
+        with _names_were_checked():
+            return np.asarray(self.estimator.unfold(A))
 
     @cached_property
     def _mean_factor(self) -> FloatArray:
-        """(d, d) L of the mean metric of a committee."""
-        eigenvalues, Q = np.linalg.eigh(self.estimator.get_mahalanobis_matrix())
+        """(p, p) L of the mean metric of a committee."""
+        eigenvalues, Q = np.linalg.eigh(self.estimator.mean_metric())
         return np.asarray(np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * Q.T)
 
     def fitted_voter(self, A: FloatArray, y: NDArray[Any]) -> Any:

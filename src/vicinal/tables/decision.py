@@ -37,19 +37,15 @@ def training_labels(estimator: Any) -> NDArray[Any]:
 
 
 def metric(estimator: Any) -> FloatArray:
-    """M (d, d) of the squared distance; of a committee the mean that it gives for maps."""
+    """M (d, d) of the squared distance by which a ClassMeanKNN decides."""
     learner, knn = parts(estimator)
-    if learner is not None:
-        return np.asarray(learner.get_mahalanobis_matrix())
-    if isinstance(knn, ClassMeanKNN):
-        return np.eye(knn.n_features_in_)
-    return np.asarray(knn.get_mahalanobis_matrix())
+    return np.eye(knn.n_features_in_) if learner is None else learner.get_mahalanobis_matrix()
 
 
 def embed(estimator: Any, X: FloatArray) -> FloatArray:
     """Z (n, m) whose Euclidean distances are the learned ones.
 
-    A committee has several metrics: there Z is that of :func:`metric`, by the directions of its
+    A committee has several metrics: there Z is that of their mean, by the directions of its
     eigenvectors, those of eigenvalue 0 left out.
     """
     learner, knn = parts(estimator)
@@ -59,9 +55,9 @@ def embed(estimator: Any, X: FloatArray) -> FloatArray:
         return X
     if hasattr(knn, "components_"):
         return np.asarray(knn.transform(X))
-    values, vectors = np.linalg.eigh(metric(estimator))
+    values, vectors = np.linalg.eigh(knn.mean_metric())
     used = np.flatnonzero(values > 1e-12 * values[-1])[::-1]  # the largest first
-    return np.asarray(X @ (vectors[:, used] * np.sqrt(values[used])))
+    return np.asarray(knn.unfold(X) @ (vectors[:, used] * np.sqrt(values[used])))
 
 
 def parts(estimator: Any) -> tuple[Any, Any]:

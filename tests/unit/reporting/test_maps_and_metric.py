@@ -131,3 +131,21 @@ def test_the_page_says_that_more_neighbors_decide_than_are_listed(iris):
     assert found.maps.near_after.rows.shape[1] == 10
     assert "15 neighbors, more than the 10" in found.maps.voters
     assert {one.name: one.why for one in found.headline.chosen}["K"] == "The best of 9."
+
+
+def test_a_committee_that_unfolds_features_is_shown_by_its_hats():
+    """Codes of which only odd or even matters; a third feature says nothing."""
+    X = np.random.default_rng(1).integers(0, 6, size=(240, 4)).astype(float)
+    y = (X[:, :3] % 2).sum(axis=1) > 1.5
+    model = vc.ANNClassifier().fit(X, y)
+    assert model.knots_ is not None
+    found = examine(model, X, y)
+    near = found.maps.near_after
+    assert near.agreement > found.maps.near_before.agreement + 0.1
+    columns, M = model.unfold(X), model.mean_metric()
+    delta = columns[5] - columns[near.rows[5, 3]]
+    assert near.distances[5, 3] ** 2 == pytest.approx(delta @ M @ delta)
+    assert found.metric.unfolded
+    assert found.metric.features[-1] == 3
+    assert found.metric.weights.sum() == pytest.approx(1.0)
+    assert [chosen.name for chosen in found.headline.chosen][:2] == ["Method", "Features"]

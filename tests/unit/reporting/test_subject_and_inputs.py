@@ -32,8 +32,9 @@ def test_pipelines_are_taken_apart(wine):
 
 def test_the_mean_metric_of_a_committee_is_its_embedding(iris, iris_committee):
     subject = subject_of(iris_committee)
-    Z, M = subject.embed(iris[0]), iris_committee.get_mahalanobis_matrix()
-    delta = iris[0][3] - iris[0][77]
+    Z, M = subject.embed(iris[0]), iris_committee.mean_metric()
+    columns = iris_committee.unfold(iris[0])
+    delta = columns[3] - columns[77]
     assert np.sum((Z[3] - Z[77]) ** 2) == pytest.approx(delta @ M @ delta)
 
 

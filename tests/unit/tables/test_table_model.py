@@ -80,8 +80,9 @@ def test_neighbors_are_the_nearest_in_the_embedding(models, table):
 def test_the_embedding_of_an_automatic_model_is_that_of_its_matrix(models, table, method):
     model = models[method]
     X = model.prepare(table)[:20]
-    M = model.estimator.get_mahalanobis_matrix()
-    differences = X[:, None] - X[None]
+    M = model.estimator.mean_metric()
+    columns = model.estimator.unfold(X)
+    differences = columns[:, None] - columns[None]
     expected = np.einsum("ijk,kl,ijl->ij", differences, M, differences)
     found = pairwise_distances(model.embed(X), metric="sqeuclidean")
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * expected.max())

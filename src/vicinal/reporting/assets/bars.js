@@ -28,7 +28,9 @@ function drawMetric() {
   const names = metric.features.map((feature) => findings.features[feature]);
   const cut = metric.features.length < metric.n_features
     ? ` Shown are the ${metric.features.length} heaviest of ${count(metric.n_features)} features.` : '';
-  byId('metric-lede').textContent = 'The squared distance of two rows is (x \u2212 x\u2032)\u1d40 M (x \u2212 x\u2032). ' +
+  byId('metric-lede').textContent = (metric.unfolded
+    ? 'The model unfolds features into hat functions, so that equal steps need not count equally. The weights are those of the hats; in M and in the directions straight lines stand for them. '
+    : 'The squared distance of two rows is (x \u2212 x\u2032)\u1d40 M (x \u2212 x\u2032). ') +
     'Everything here is in standard deviations of the features, so that their units do not matter.' + cut;
   byId('weights-note').textContent = 'diagonal of M times the variance, as a fraction of the total';
   responsive(byId('weights'), (width) => drawBars(width, {
