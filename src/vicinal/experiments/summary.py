@@ -35,6 +35,8 @@ class Cell:
     """Means, as the next."""
     predict_seconds: float
     paper: PaperValue | None = None
+    sampled: tuple[int, int] | None = None
+    """Rows tuned on and training rows, where the first is a sample of the second."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,17 @@ def _cell(key: tuple[str, str], results: list[Result]) -> Cell:
         fit_seconds=seconds("fit"),
         predict_seconds=seconds("predict"),
         paper=TABLE2.get(key),
+        sampled=_sampled(good),
     )
+
+
+def _sampled(results: Sequence[Result]) -> tuple[int, int] | None:
+    pairs = {
+        (result.tuning_rows, result.n_train)
+        for result in results
+        if result.tuning_rows is not None and result.n_train is not None
+    }
+    return min(((t, n) for t, n in pairs if t < n), default=None)
 
 
 def compare(summary: Summary, methods: Sequence[str] | None = None) -> Comparison:

@@ -149,7 +149,21 @@ def remarks(summary: Summary) -> list[str]:
         for (name, method), cell in sorted(summary.cells.items())
         if cell.failed
     ]
-    return found + failed
+    return found + failed + _samples(summary)
+
+
+def _samples(summary: Summary) -> list[str]:
+    """Where a sample of the training rows was tuned on, by data set."""
+    remarks = []
+    for name in summary.datasets:
+        cells = [cell for (dataset, _), cell in summary.cells.items() if dataset == name]
+        found = {cell.sampled for cell in cells if cell.sampled}
+        remarks += [
+            f"{dataset_label(name)}: tuned on a stratified sample of {few:,} of the {all_rows:,} "
+            "training rows, fitted to all."
+            for few, all_rows in sorted(found)
+        ]
+    return remarks
 
 
 def markdown(summary: Summary) -> str:

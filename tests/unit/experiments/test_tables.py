@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,3 +127,13 @@ def test_dump_holds_every_record(store, tmp_path):
     assert len(rows) == len(store.records(Result))
     assert rows[0]["commit_id"]
     assert measurements.read_text().count("\n") == 1  # the header
+
+
+def test_tuning_on_a_sample_is_said(store):
+    seconds = {"tune_seconds": 1.0, "fit_seconds": 1.0, "predict_seconds": 1.0}
+    for name, tuned, n in (("coil20", 400, 1008), ("iris", 105, 105)):
+        row = Result(f"honest/{name}/nca/0", name, "nca", "honest", 0, 0, accuracy=0.9, **seconds)
+        store.save(replace(row, tuning_rows=tuned, n_train=n))
+    text = tables.markdown(summarize(store, "honest"))
+    assert "Coil20: tuned on a stratified sample of 400 of the 1,008 training rows" in text
+    assert "Iris: tuned" not in text
