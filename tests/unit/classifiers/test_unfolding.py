@@ -80,8 +80,12 @@ def test_a_committee_unfolds_where_it_helps():
     assert M.shape == (4, 4)
     assert np.linalg.eigvalsh(M).min() > -1e-10
     assert 2 * np.trace(M @ np.cov(X[:300].T, bias=True)) == pytest.approx(1.0)
-    vote = model.explain(X[300:301])[0].neighbors[0]
-    assert len(vote.contributions) == 4
+    vote = model.explain(X[300:301])[0].neighbors[-1]
+    delta = model.unfold(X[[vote.row]])[0] - model.unfold(X[300:301])[0]
+    parts = delta * (model.mean_metric() @ delta)
+    owners = Unfolding(model.knots_).owners
+    for feature, part in enumerate(vote.contributions):
+        assert part == pytest.approx(parts[owners == feature].sum(), abs=1e-12)
     assert vote.contributions.sum() == pytest.approx(vote.distance**2)
 
 

@@ -148,4 +148,6 @@ def test_a_committee_that_unfolds_features_is_shown_by_its_hats():
     assert found.metric.unfolded
     assert found.metric.features[-1] == 3
     assert found.metric.weights.sum() == pytest.approx(1.0)
+    for direction in found.metric.directions:
+        assert np.linalg.norm(direction.loadings) == pytest.approx(1.0)
     assert [chosen.name for chosen in found.headline.chosen][:2] == ["Method", "Features"]
