@@ -19,6 +19,7 @@ from vicinal.classifiers.explanation import Explanation, NeighborVote, contribut
 from vicinal.classifiers.unfolding import Unfolding
 from vicinal.classifiers.votes import Electorate
 from vicinal.learners.base import DTYPES
+from vicinal.learners.composition import factor
 from vicinal.objective.soft_average import soft_average
 
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -52,7 +53,7 @@ class ExplainedVotes:
             What the class shares contribute: with Y the one-hot labels of the training rows,
             ``predict_proba(X) = weights @ Y + prior_share[:, None] * prior_``.
         """
-        return self._committee().row_shares(self._placed_queries(X))
+        return self._committee().row_shares(self.unfold(X))
 
     def kneighbors(self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True) -> Any:
         """The training rows with the largest vote weights, largest first.
@@ -73,7 +74,7 @@ class ExplainedVotes:
         """
         check_is_fitted(self)
         own = None if X is not None else np.arange(self.n_samples_fit_)
-        queries = self._placed(self.X_fit_) if X is None else self._placed_queries(X)
+        queries = self._placed(self.X_fit_) if X is None else self.unfold(X)
         available = self.n_samples_fit_ - (X is None)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1, max_val=available)
         committee = self._committee()
@@ -98,7 +99,7 @@ class ExplainedVotes:
             contribution of every feature to the squared distance), ``effective_neighbors``;
             ``print`` one to see it as a table.
         """
-        X = self._placed_queries(X)
+        X = self.unfold(X)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
         committee = self._committee()
         weights, prior_share = committee.row_shares(X)
@@ -119,11 +120,7 @@ class ExplainedVotes:
 
     def _by_feature(self, parts: FloatArray) -> FloatArray:
         """(k, d) sums over the columns of each feature, of parts (k, p)."""
-        if self.knots_ is None:
-            return parts
-        sums = np.zeros((len(self.knots_), len(parts)))
-        np.add.at(sums, Unfolding(self.knots_).owners, parts.T)
-        return sums.T
+        return parts if self.knots_ is None else Unfolding(self.knots_).by_feature(parts)
 
     def _explanation(
         self,
@@ -155,7 +152,7 @@ class ExplainedVotes:
         The mean of the K smallest squared distances to the predicted class equals their soft
         average at exponent 1, at which the metrics were learned; averaged over the members.
         """
-        X, committee = self._placed_queries(X), self._committee()
+        X, committee = self.unfold(X), self._committee()
         return self._effective(committee, X, committee.probabilities(X))
 
     def _effective(self, committee: Committee, X: FloatArray, P: FloatArray) -> FloatArray:
@@ -186,7 +183,7 @@ class ExplainedVotes:
         -------
         columns : (n_samples, p) array
         """
-        return self._placed_queries(X)
+        return self._placed(self._queries(X))
 
     def mean_metric(self) -> FloatArray:
         r"""M (p, p), by which :meth:`kneighbors` and :meth:`explain` measure distances.
@@ -205,11 +202,8 @@ class ExplainedVotes:
         voters = Electorate(self.y_fit_, self.row_weights_, self.prior_)
         return Committee(rows, voters, metrics, self.chosen_)
 
-    def _placed_queries(self, X: Any) -> FloatArray:
-        return self._placed(self._queries(X))
-
     def _placed(self, X: FloatArray) -> FloatArray:
-        """What ``metrics_`` are about: X (n, d) itself, or unfolded (n, d + h)."""
+        """:meth:`unfold` without the checks."""
         X = X.astype(np.float64)
         return X if self.knots_ is None else Unfolding(self.knots_).place(X)
 
@@ -223,9 +217,9 @@ def _ranked_voters(
     k: int,
 ) -> tuple[FloatArray, IndexArray]:
     """(q, k) distances in the metric M and rows of X (n, p), by their vote weights (q, n)."""
-    L = Projection.of(_factor(M))
+    L = factor(M)
     center = X.mean(axis=0)
-    Z, references = L.project(queries - center), L.project(X - center)
+    Z, references = (queries - center) @ L.T, (X - center) @ L.T
     indices = np.empty((len(queries), k), dtype=np.intp)
     distances = np.empty((len(queries), k))
     for i, z in enumerate(Z):
@@ -236,12 +230,6 @@ def _ranked_voters(
         indices[i] = np.lexsort((to_all, -shares))[:k]
         distances[i] = to_all[indices[i]]
     return distances, indices
-
-
-def _factor(M: FloatArray) -> FloatArray:
-    """L with LᵀL = M."""
-    values, vectors = np.linalg.eigh(M)
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
 def effective_counts(D: FloatArray) -> FloatArray:

@@ -77,10 +77,7 @@ def unfolded(H: FloatArray, owners: IndexArray) -> Frame:
     variances = np.bincount(owners, weights=np.var(H, axis=0))
     flat = variances <= 1e-20
     unit = np.where(flat, 0.0, 1.0 / np.sqrt(np.where(flat, 1.0, variances)))[owners]
-    if H.shape[1] <= MAX_FEATURES:
-        return Frame(center, np.diag(unit))
-    directions = _leading((H - center) * unit, min(MAX_FEATURES, len(H)))
-    return Frame(center, directions * unit)
+    return _scaled(H, center, unit, MAX_FEATURES)
 
 
 def centered(X: FloatArray, limit: int, *, equally: bool) -> Frame:
@@ -88,16 +85,20 @@ def centered(X: FloatArray, limit: int, *, equally: bool) -> Frame:
 
     The principal components of that, if there are more than `limit` features.
     """
-    n, d = X.shape
     center = X.mean(axis=0)
     spread = X.std(axis=0)
     flat = spread <= 1e-10 * np.abs(X).max(axis=0, initial=0.0)  # rounding of a constant
-    unit = spread if equally else np.full(d, spread.max(initial=0.0, where=~flat))
+    unit = spread if equally else np.full(len(spread), spread.max(initial=0.0, where=~flat))
     inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, unit))
+    return _scaled(X, center, inverse, limit)
+
+
+def _scaled(X: FloatArray, center: FloatArray, unit: FloatArray, limit: int) -> Frame:
+    """Every column times its unit; beyond `limit` columns their principal components."""
+    n, d = X.shape
     if d <= limit:
-        return Frame(center, np.diag(inverse))
-    directions = _leading((X - center) * inverse, min(limit, n))
-    return Frame(center, directions * inverse)
+        return Frame(center, np.diag(unit))
+    return Frame(center, _leading((X - center) * unit, min(limit, n)) * unit)
 
 
 def _leading(X: FloatArray, m: int) -> FloatArray:

@@ -66,6 +66,12 @@ class Unfolding:
         hats = [_hats(x, knots) for x, knots in zip(X.T, self._distinct, strict=True)]
         return np.hstack([X, *hats])
 
+    def by_feature(self, parts: FloatArray) -> FloatArray:
+        """(..., d) sums of parts (..., d + h) over the columns of each feature."""
+        sums = np.zeros((*parts.shape[:-1], self.n_features))
+        np.add.at(np.moveaxis(sums, -1, 0), self.owners, np.moveaxis(parts, -1, 0))
+        return sums
+
     def slopes(self, X: FloatArray) -> FloatArray:
         """(d + h, d) the straight lines nearest to the columns, as functions of their features."""
         own = X - X.mean(axis=0)

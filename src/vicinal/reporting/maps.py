@@ -113,7 +113,7 @@ def maps(
     k = max(1, min(k, int(train.sum()) - 1))
     near_before = with_shares(
         neighborhoods(shown.A / shown.scale, shown.labels, train, k),
-        Measured(shown.A, np.diag(shown.scale**-2.0), np.arange(len(shown.scale))),
+        Measured(shown.A, np.diag(shown.scale**-2.0)),
     )
     near_after = neighborhoods(shown.Z, shown.labels, train, k)
     if learned is not None:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.classifiers.explanation import contributions
+from vicinal.classifiers.unfolding import Unfolding
 from vicinal.reporting.findings import Neighborhoods
 
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -16,28 +18,6 @@ IndexArray: TypeAlias = NDArray[np.intp]
 
 SHARES_SHOWN = 3
 """Features a neighbor: the page grows with rows × neighbors × this."""
-
-
-def contributions(A: FloatArray, B: FloatArray, M: FloatArray) -> FloatArray:
-    """(..., d) δ_f (Mδ)_f with δ = a − b: what each feature adds to the squared distance δᵀMδ.
-
-    A contribution may be negative: where features are correlated under M, a difference in one can
-    make up for a difference in another.
-
-    Parameters
-    ----------
-    A, B : (..., d) rows
-    M : (d, d) metric
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> M = np.array([[2.0, 0.5], [0.5, 1.0]])
-    >>> contributions(np.array([1.0, 2.0]), np.zeros(2), M)
-    array([3., 5.])
-    """
-    difference = A - B
-    return np.asarray(difference * (difference @ M))
 
 
 def neighborhoods(
@@ -61,14 +41,19 @@ def neighborhoods(
 
 @dataclass(frozen=True)
 class Measured:
-    """Rows as a distance sees them: columns, their metric, and the features they belong to."""
+    """Rows as a distance sees them: columns and their metric."""
 
     columns: FloatArray
     """(n, p) the features, or more where they are unfolded."""
     M: FloatArray
     """(p, p)"""
-    owners: IndexArray
-    """(p,) the feature of each column."""
+    unfolding: Unfolding | None = None
+    """None: the columns are the features."""
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.M) if self.unfolding is None else self.unfolding.n_features
 
     def contributions(self, rows: IndexArray) -> FloatArray:
         """(n, d) what each feature adds to the squared distance from row i to row ``rows[i]``."""
@@ -76,15 +61,13 @@ class Measured:
 
     def by_feature(self, parts: FloatArray) -> FloatArray:
         """(..., d) sums over the columns of each feature."""
-        sums = np.zeros((*parts.shape[:-1], int(self.owners.max()) + 1))
-        np.add.at(np.moveaxis(sums, -1, 0), self.owners, np.moveaxis(parts, -1, 0))
-        return sums
+        return parts if self.unfolding is None else self.unfolding.by_feature(parts)
 
 
 def with_shares(near: Neighborhoods, measured: Measured) -> Neighborhoods:
     """The same, with the largest shares that features have in every squared distance."""
     n, k = near.rows.shape
-    t = min(SHARES_SHOWN, int(measured.owners.max()) + 1)
+    t = min(SHARES_SHOWN, measured.n_features)
     features = np.empty((n, k, t), dtype=np.intp)
     shares = np.empty((n, k, t))
     for column in range(k):  # (n, d) at a time

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vicinal.classifiers.class_mean import ClassMeanKNN
 from vicinal.classifiers.unfolding import Unfolding
 from vicinal.learners.base import MetricLearner
+from vicinal.learners.composition import factor
 from vicinal.reporting.neighborhoods import Measured
 
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -69,9 +70,8 @@ class Subject:
         """The rows A (n, d) as the learned distance sees them; None where M is None."""
         M = self.metric()
         if M is None or self.knots is None:
-            return None if M is None else Measured(A, M, np.arange(len(M)))
-        owners = Unfolding(self.knots).owners
-        return Measured(self._unfold(A), self.estimator.mean_metric(), owners)
+            return None if M is None else Measured(A, M)
+        return Measured(self._unfold(A), self.estimator.mean_metric(), Unfolding(self.knots))
 
     @property
     def knots(self) -> FloatArray | None:
@@ -95,8 +95,8 @@ class Subject:
     @cached_property
     def _mean_factor(self) -> FloatArray:
         """(p, p) L of the mean metric of a committee."""
-        eigenvalues, Q = np.linalg.eigh(self.estimator.mean_metric())
-        return np.asarray(np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * Q.T)
+        M = self.estimator.mean_metric()
+        return factor(M, len(M))
 
     def fitted_voter(self, A: FloatArray, y: NDArray[Any]) -> Any:
         """K-NN on the learned space of the training rows, for ``vote``."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.learners.composition import factor
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -55,9 +56,7 @@ def embed(estimator: Any, X: FloatArray) -> FloatArray:
         return X
     if hasattr(knn, "components_"):
         return np.asarray(knn.transform(X))
-    values, vectors = np.linalg.eigh(knn.mean_metric())
-    used = np.flatnonzero(values > 1e-12 * values[-1])[::-1]  # the largest first
-    return np.asarray(knn.unfold(X) @ (vectors[:, used] * np.sqrt(values[used])))
+    return np.asarray(knn.unfold(X) @ factor(knn.mean_metric()).T)
 
 
 def parts(estimator: Any) -> tuple[Any, Any]:

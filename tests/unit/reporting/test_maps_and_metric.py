@@ -134,7 +134,7 @@ def test_the_page_says_that_more_neighbors_decide_than_are_listed(iris):
 
 
 def test_a_committee_that_unfolds_features_is_shown_by_its_hats():
-    """Codes of which only odd or even matters; a third feature says nothing."""
+    """Codes of which only odd or even matters; the fourth says nothing."""
     X = np.random.default_rng(1).integers(0, 6, size=(240, 4)).astype(float)
     y = (X[:, :3] % 2).sum(axis=1) > 1.5
     model = vc.ANNClassifier().fit(X, y)
