@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vicinal.experiments.manifest import DATASETS, SMALLEST
-from vicinal.experiments.methods import METHODS
+from vicinal.experiments.methods import METHODS, on_backend
 
 if TYPE_CHECKING:  # what computes is imported by the command that needs it: --help is quick
     from vicinal.experiments.datasets import Dataset
@@ -44,6 +44,9 @@ def run_table2(
     tuning_rows: Annotated[
         int | None, typer.Option(min=50, help="Tune on at most so many rows; default: all.")
     ] = None,
+    backend: Annotated[
+        str, typer.Option(help="What computes NCA, PNCA and ANN: auto, or cuda for a GPU.")
+    ] = "auto",
     jobs: Jobs = 1,
     out: Out = OUT,
     data: Data = None,
@@ -53,7 +56,9 @@ def run_table2(
     from vicinal.experiments import table2, tables
     from vicinal.experiments.store import Store
 
-    chosen = [METHODS[name] for name in _names(methods, METHODS, {}, "--methods")]
+    _check_backend(backend)
+    names = _names(methods, METHODS, {}, "--methods")
+    chosen = [on_backend(METHODS[name], backend) for name in names]
     loaded = _load(datasets, data)
     if protocol not in table2.PROTOCOLS:
         raise typer.BadParameter("use honest or paper", param_hint="--protocol")
@@ -223,6 +228,23 @@ def _names(
             hint = ", ".join(["all", *groups, *known])
             raise typer.BadParameter(f"{name!r} is unknown; known are {hint}", param_hint=option)
     return list(dict.fromkeys(names))
+
+
+def _check_backend(backend: str) -> None:
+    """Before any work: a run in which every fit fails helps nobody."""
+    from vicinal.kernels import DEVICE_BACKENDS
+
+    known = ("auto", *DEVICE_BACKENDS)
+    if backend not in known:
+        raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--backend")
+    if backend == "auto":
+        return
+    try:
+        from vicinal.kernels.gpu import check_device
+
+        check_device(backend)
+    except (ImportError, RuntimeError) as error:
+        raise typer.BadParameter(str(error), param_hint="--backend") from None
 
 
 def _existing(path: Path) -> Path:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 Parameters: TypeAlias = Mapping[str, Any]
@@ -63,6 +63,10 @@ class Method:
     paper_neighbors: Sequence[int] = FEW_NEIGHBORS
     warm: bool = False
     """Whether ``init`` takes the ``components_`` of the configuration before."""
+    on_gpu: bool = False
+    """Whether a GPU can compute it."""
+    backend: str = "auto"
+    """What computes it."""
 
     def stages(self, protocol: str) -> tuple[Stage, ...]:
         """What is tuned.
@@ -104,7 +108,12 @@ class Method:
             chosen["random_state"] = seed
         if self.warm and init is not None:
             chosen["init"] = init
-        return learner.set_params(**chosen)
+        return learner.set_params(**chosen, **self.computed_by)
+
+    @property
+    def computed_by(self) -> dict[str, str]:
+        """``backend``, where it is not the learner's own choice."""
+        return {} if self.backend == "auto" else {"backend": self.backend}
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,18 @@ class Automatic:
         """
         module, _, name = self.classifier.partition(":")
         return getattr(importlib.import_module(module), name)(random_state=seed, **self.fixed)
+
+
+def on_backend(method: Method | Automatic, backend: str) -> Method | Automatic:
+    """The method computed by that backend; itself where there is no choice.
+
+    Parameters
+    ----------
+    method : of `METHODS`
+    backend : "auto", "cuda" or "cuda:fast"
+    """
+    choice = isinstance(method, Method) and method.on_gpu
+    return replace(method, backend=backend) if choice else method
 
 
 def powers_of_two(low: int, high: int, step: int = 1) -> tuple[float, ...]:
@@ -157,6 +178,7 @@ _ALL: tuple[Method | Automatic, ...] = (
         fixed={"tol": TOL, "max_iter": MAX_ITER},
         honest=(Stage.of(perplexity=(5.0, 20.0, 80.0), max_iter=(5, 15, MAX_ITER)),),
         paper_neighbors=SPREAD_NEIGHBORS,
+        on_gpu=True,
     ),
     Method(
         "lmnn",
@@ -220,6 +242,7 @@ _ALL: tuple[Method | Automatic, ...] = (
         paper_fixed=_PAPER_START,
         paper_neighbors=SPREAD_NEIGHBORS,
         warm=True,
+        on_gpu=True,
     ),
     Method(
         "ann+",
@@ -231,6 +254,7 @@ _ALL: tuple[Method | Automatic, ...] = (
         paper_fixed=_PAPER_START,
         paper_neighbors=SPREAD_NEIGHBORS,
         warm=True,
+        on_gpu=True,
     ),
     Method(
         "ann-",
@@ -242,6 +266,7 @@ _ALL: tuple[Method | Automatic, ...] = (
         paper_fixed=_PAPER_START,
         paper_neighbors=SPREAD_NEIGHBORS,
         warm=True,
+        on_gpu=True,
     ),
     Automatic(),
 )

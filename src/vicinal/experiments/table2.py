@@ -75,7 +75,9 @@ class ResultTask:
             ks = [k for k in method.neighbors("paper") if k <= len(parts.y_train)]
         hits = vote_hits(learner, (parts.X_train, parts.y_train), (parts.X_test, parts.y_test), ks)
         return {
-            "parameters": json.dumps({**choice.parameters, "K": ks[int(hits.argmax())]}),
+            "parameters": json.dumps(
+                {**choice.parameters, "K": ks[int(hits.argmax())], **method.computed_by}
+            ),
             "accuracy": float(hits.max()) / len(parts.y_test),
             "tuned_accuracy": choice.accuracy,
             "tune_seconds": tuned - start,

@@ -11,6 +11,7 @@ from vicinal.experiments.methods import (
     Automatic,
     Method,
     Stage,
+    on_backend,
     powers_of_two,
 )
 from vicinal.experiments.runner import attempt
@@ -70,6 +71,16 @@ def test_the_papers_start_and_warm_starts():
     factor = np.eye(2)
     assert ann.make({}, "paper", 0, factor).init is factor
     assert METHODS["nca"].make({}, "honest", 0, factor).init == "auto"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_backend_reaches_the_learners_that_run_on_a_gpu_and_no_other(name):
+    chosen = on_backend(METHODS[name], "cuda")
+    if name in ("nca", "pnca", "ann+", "ann-"):
+        assert chosen.make({}, "honest", 0).backend == "cuda"
+        assert METHODS[name].make({}, "honest", 0).backend == "auto"
+    else:
+        assert chosen is METHODS[name]
 
 
 def test_stages_combine_their_values():

@@ -44,6 +44,7 @@ def test_a_missing_set_is_reported_not_fatal(tmp_path, monkeypatch):
     [
         (("--datasets", "irish"), "smallest"),
         (("--methods", "svm"), "boostmetric"),
+        (("--backend", "gpu"), "cuda:fast"),
         (("--protocol", "lucky", "--datasets", "cars", "--data", "nowhere"), "honest or paper"),
     ],
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -76,3 +77,15 @@ def test_the_automatic_classifier_has_no_paper_protocol(iris):
     assert len({task.key for task in honest + paper}) == 75
     with pytest.raises(ValueError, match="honest, paper"):
         table2.tasks([iris], METHODS.values(), "lucky", 3)
+
+
+def test_the_row_says_what_computed_it_where_somebody_chose(iris):
+    by_hand = replace(METHODS["ann+"], backend="numpy")
+    rows = [
+        attempt(table2.ResultTask(iris, method, "honest", 0, tuning_limit=60))
+        for method in (METHODS["ann+"], by_hand)
+    ]
+    chosen = [json.loads(row.parameters) for row in rows]
+    assert "backend" not in chosen[0]
+    assert chosen[1] == {**chosen[0], "backend": "numpy"}
+    assert rows[0].accuracy == rows[1].accuracy
