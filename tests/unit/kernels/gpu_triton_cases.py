@@ -37,6 +37,7 @@ CASES = {
         "ranks": SimpleNamespace(size=2, sum=lambda values: values),  # who has found all there is
     },
     "fast": {"sizes": [140, 60], "precision": "fast"},
+    "large exponents": {"sizes": [140, 60], "m": 70, "scale": 10.0, "alpha": 600.0},
     "two parts": {"sizes": [200, 1, 150], "m": 4, "alpha": 2.0, "level": 0},
 }
 

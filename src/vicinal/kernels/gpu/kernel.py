@@ -109,9 +109,11 @@ class GpuKernel:
     def exponent_errors(self, Z: Tensor, alpha: float, beta: float = 1.0) -> list[float]:
         """About how far rounding moves exponents γd at every level of precision that there is.
 
-        Level 0 has 22 bits of ‖a‖² + ‖b‖² − 2ab, level 1 float32's 24 of the weights themselves,
-        level 2 is float64, where so many pairs are affordable; it is level 1 where the tiles of
-        that do not fit the GPU. A single 0 where nothing can, or needs to, be improved.
+        Level 0 has 22 bits of ‖a‖² + ‖b‖² − 2ab, level 1 float32's 24 of the weights themselves
+        (and of what the first 11 bits leave of the points, which counts where exponents are in
+        the thousands), level 2 is float64, where so many pairs are affordable; it is level 1
+        where the tiles of that do not fit the GPU. A single 0 where nothing can, or needs to, be
+        improved.
         """
         gammas = (float(alpha), float(beta))
         coarse, fine = (self._uses_triton(Z.shape[1], gammas, self._parts(k)) for k in (0, 1))
@@ -119,7 +121,8 @@ class GpuKernel:
             return [0.0]
         largest = max(abs(g) for g, side in zip(gammas, self._complete, strict=True) if side)
         rounded = largest * float(Z.double().square().sum(1).mean()) * 2.0**-21
-        return [rounded] + [2.0**-22] * fine + [0.0] * (float(self.n) ** 2 <= EXACT_PAIRS)
+        split = max(2.0**-22, rounded * 2.0**-13)
+        return [rounded] + [split] * fine + [0.0] * (float(self.n) ** 2 <= EXACT_PAIRS)
 
     def _parts(self, level: int) -> int:
         return 2 + level if self.precision == "high" else 1

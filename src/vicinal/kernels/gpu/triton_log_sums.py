@@ -31,8 +31,11 @@ from vicinal.kernels.gpu.triton_tiles import (
 def _join(y, rest, scale, running, SIGN: tl.constexpr, PARTS: tl.constexpr):
     """Take a tile into running sums Σ 2^(scale · (y + rest − top)), compensated for lost digits."""
     top, total, lost = running
+    reach = y
+    if PARTS == 3:  # of large exponents the rest alone is large enough to overflow
+        reach = y + SIGN * rest
     # A power of 2, so that pass 2 can repeat these exponentials.
-    higher = tl.maximum(top, tl.ceil(tl.max(y, 1) * scale) / scale)
+    higher = tl.maximum(top, tl.ceil(tl.max(reach, 1) * scale) / scale)
     shrink = tl.exp2((top - higher) * scale)
     x = exponents(y - higher[:, None], rest, scale, SIGN, PARTS)
     increment = tl.sum(tl.exp2(x), 1) - lost * shrink
