@@ -63,6 +63,8 @@ class Method:
     paper_neighbors: Sequence[int] = FEW_NEIGHBORS
     warm: bool = False
     """Whether ``init`` takes the ``components_`` of the configuration before."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that no stage changes → the learner's method that finds them, given (X, y)."""
     on_gpu: bool = False
     """Whether a GPU can compute it."""
     backend: str = "auto"
@@ -144,8 +146,9 @@ def on_backend(method: Method | Automatic, backend: str) -> Method | Automatic:
     method : of `METHODS`
     backend : "auto", "cuda" or "cuda:fast"
     """
-    choice = isinstance(method, Method) and method.on_gpu
-    return replace(method, backend=backend) if choice else method
+    if isinstance(method, Method) and method.on_gpu:
+        return replace(method, backend=backend)
+    return method
 
 
 def powers_of_two(low: int, high: int, step: int = 1) -> tuple[float, ...]:
@@ -211,6 +214,7 @@ _ALL: tuple[Method | Automatic, ...] = (
         "vicinal.learners.scml:SCML",
         fixed={"max_iter": MAX_ITER},
         honest=(Stage.of(beta=tuple(10.0**-k for k in range(1, 8))),),
+        shared={"basis": "find_bases"},
     ),
     Method(
         "rvml",

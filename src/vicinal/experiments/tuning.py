@@ -63,9 +63,10 @@ def tune(method: Method, training: Training) -> Choice:
     """Cross-validate the stages of a method, each around the best of those before.
 
     Within a fold, a configuration starts from the metric of the one before it on the path (the
-    first of a later stage from the best so far). One neighbor search a fit judges every K. All
-    configurations of a stage see two folds, the better half of them the third, the better half of
-    these the fourth, and so on. Ties go to the earlier configuration and the smaller K.
+    first of a later stage from the best so far). What no configuration changes is computed once a
+    fold. One neighbor search a fit judges every K. All configurations of a stage see two folds, the
+    better half of them the third, the better half of these the fourth, and so on. Ties go to the
+    earlier configuration and the smaller K.
 
     Parameters
     ----------
@@ -108,6 +109,7 @@ class _Race:
     def __init__(self, method: Method, training: Training, neighbors: Sequence[int]) -> None:
         self.method, self.training, self.neighbors = method, training, neighbors
         self.n_fits = 0
+        self._shared: dict[int, dict[str, Any]] = {}
 
     def run(self, stage: Stage, base: _Candidate | None) -> _Candidate:
         """The best of the stage's configurations and of ``base``."""
@@ -131,6 +133,7 @@ class _Race:
         learner = self.method.make(
             candidate.parameters, self.training.protocol, self.training.seed, factor
         )
+        learner.set_params(**self._what_is_shared(learner, number, fold))
         learner.fit(X[fold.train], y[fold.train])
         candidate.hits = candidate.hits + vote_hits(
             learner, (X[fold.train], y[fold.train]), (X[fold.test], y[fold.test]), self.neighbors
@@ -140,6 +143,15 @@ class _Race:
             return None
         candidate.factors[number] = learner.components_
         return candidate.factors[number]
+
+    def _what_is_shared(self, learner: Any, number: int, fold: Fold) -> dict[str, Any]:
+        """Parameters that all configurations have in common on one fold, found once."""
+        if number not in self._shared:
+            X, y = self.training.X[fold.train], self.training.y[fold.train]
+            self._shared[number] = {
+                name: getattr(learner, find)(X, y) for name, find in self.method.shared.items()
+            }
+        return self._shared[number]
 
 
 def _better_half(candidates: list[_Candidate]) -> list[_Candidate]:

@@ -70,17 +70,19 @@ class CompositionLearner(TripletLearner):
         return triplets
 
     def _learn_triplets(self, X: FloatArray, triplets: Triplets, codes: IndexArray | None) -> Self:
-        self._check_parameters(X.shape[1])
-        centered, scale = _centered(X, self.rescale)
-        composed = self._compose(
-            TripletData(TripletSums(centered, triplets), triplets, codes, scale)
-        )
+        data = self._prepare(X, triplets, codes)
+        composed = self._compose(data)
         active = composed.weights > 0
         self.weights_, self.bases_ = composed.weights[active], composed.bases[active]
-        self.scale_ = scale
-        self.components_ = self._to_components(self.weights_, self.bases_, scale, X.dtype)
+        self.scale_ = data.scale
+        self.components_ = self._to_components(self.weights_, self.bases_, data.scale, X.dtype)
         self._store_evidence(composed)
         return self
+
+    def _prepare(self, X: FloatArray, triplets: Triplets, codes: IndexArray | None) -> TripletData:
+        self._check_parameters(X.shape[1])
+        centered, scale = _centered(X, self.rescale)
+        return TripletData(TripletSums(centered, triplets), triplets, codes, scale)
 
     def _compose(self, data: TripletData) -> Composed:
         raise NotImplementedError

@@ -10,6 +10,7 @@ from vicinal.experiments.methods import METHODS, Method, Stage
 from vicinal.experiments.splits import folds, prepare
 from vicinal.experiments.tuning import Training, tune, vote_hits
 from vicinal.learners.gmml import GMML
+from vicinal.learners.scml import SCML
 
 # Runs are capped, and the runner keeps such warnings to the record's stop reason.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -86,6 +87,17 @@ def test_configurations_start_from_the_one_before_in_their_fold(training, monkey
     starts = [start for _, start in seen if start is not None]
     assert len({start.tobytes() for start in starts}) == len(starts)  # never another fold's
     assert choice.factor.shape == (13, 13)
+
+
+def test_what_configurations_share_is_found_once_a_fold_and_changes_nothing(training, monkeypatch):
+    training = replace(training, protocol="honest")
+    method = replace(METHODS["scml"], honest=(Stage.of(beta=(1e-3, 1e-5, 1e-7)),))
+    found, find = [], SCML.find_bases
+    monkeypatch.setattr(SCML, "find_bases", lambda *given: found.append(1) or find(*given))
+    shared = tune(method, training)
+    assert len(found) == len(training.folds) < shared.n_fits
+    assert shared == tune(replace(method, shared={}), training)
+    assert len(found) == len(training.folds)
 
 
 def test_hits_of_every_k_are_those_of_the_classifier(training, wine):

@@ -102,6 +102,17 @@ def test_n_components_truncates_the_metric():
         np.testing.assert_allclose(learner.get_mahalanobis_matrix(), nearest, atol=1e-10)
 
 
+@pytest.mark.parametrize("basis", ["lda", "triplets"])
+def test_bases_that_were_found_before_change_nothing(basis):
+    X, y = blobs()
+    learner = SCML(basis=basis, random_state=3)
+    bases = learner.find_bases(X, y)
+    np.testing.assert_allclose(np.linalg.norm(bases, axis=1), 1)
+    assert not hasattr(learner, "n_features_in_")
+    again = SCML(basis=bases, random_state=3).fit(X, y)
+    np.testing.assert_array_equal(again.components_, learner.fit(X, y).components_)
+
+
 def test_few_bases_give_few_rows():
     X, y = blobs()
     learner = SCML(basis=np.eye(5)[:2]).fit(X, y)
