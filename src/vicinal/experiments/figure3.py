@@ -200,6 +200,7 @@ def draw(measured: dict[tuple[str, str], Timing]) -> Any:
     lower.axhline(10, color="black", ls="--", lw=1, label='"an order of magnitude"')
     lower.axhline(1, color="black", lw=0.6)
     lower.set_xticks(range(len(names)), [DATASETS[n].label for n in names], rotation=30, ha="right")
+    lower.set_xlabel(runs_in_words(measured), fontsize=8)
     for axes in (upper, lower):
         axes.grid(alpha=0.3, which="both", lw=0.5)
         # above the axes: data are everywhere in them
@@ -207,6 +208,25 @@ def draw(measured: dict[tuple[str, str], Timing]) -> Any:
             fontsize=8, ncols=6, loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False
         )
     return figure
+
+
+def runs_in_words(measured: dict[tuple[str, str], Timing]) -> str:
+    """How often each fit was timed: the most runs, and where there are fewer.
+
+    Parameters
+    ----------
+    measured : by :func:`timings`
+    """
+    runs = {key: len(timing.seconds) for key, timing in measured.items()}
+    most = max(runs.values())
+    fewer: dict[str, list[str]] = {}
+    for (name, method), n in runs.items():
+        if n < most:
+            fewer.setdefault(name, []).append(f"{TIMED[method].label} {n}")
+    exceptions = "; ".join(
+        f"{DATASETS[name].label}: {', '.join(fewer[name])}" for name in DATASETS if name in fewer
+    )
+    return f"{most} runs each" + (f", but {exceptions}" if exceptions else "")
 
 
 def write(store: Store, out: Path) -> list[Path]:

@@ -66,6 +66,13 @@ def test_figure3_ratios_and_picture(store, tmp_path):
     assert figure3.long_fits(store) == set()
 
 
+def test_figure3_says_how_often_a_fit_was_timed():
+    many, few = figure3.Timing((1.0,) * 30, 5.0), figure3.Timing((70.0, 71.0), 5.0)
+    measured = {("iris", "ann+"): many, ("usps", "ann+"): few, ("usps", "lmnn-4"): many}
+    assert figure3.runs_in_words(measured) == "30 runs each, but USPS: ANN⁺ 2"
+    assert figure3.runs_in_words({("iris", "ann+"): many}) == "30 runs each"
+
+
 def test_long_fits_are_noticed(store, monkeypatch):
     fill_figure3(store)
     monkeypatch.setattr(figure3, "LONG", 3.0)
