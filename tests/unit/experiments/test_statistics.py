@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -13,6 +13,7 @@ from vicinal.experiments.statistics import (
     duel,
     friedman,
     mean_ranks,
+    signed_rank_p,
 )
 
 SCORES = np.round(np.random.default_rng(0).uniform(60, 99, (14, 4)), 0)  # some ties
@@ -70,6 +71,29 @@ def test_wilcoxon_of_one_sided_results_is_exact():
     """All 8 differences of one sign: p = 2 / 2⁸."""
     first = np.arange(8.0) + np.arange(1, 9) / 10
     assert duel(first, np.arange(8.0)).p == pytest.approx(2 / 2**8)
+
+
+def test_ties_and_zeros_leave_the_signed_rank_test_exact():
+    ties = np.array([1.0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12])
+    assert signed_rank_p(ties) == 2 / 2**15
+    assert signed_rank_p(np.append(ties, 0.0)) == 2 / 2**15
+    assert signed_rank_p(np.zeros(3)) == 1.0
+
+
+@given(st.lists(st.integers(-9, 9), min_size=2, max_size=9))
+def test_signed_rank_p_is_that_of_all_permutations(values):
+    differences = np.array(values, dtype=float)
+    exact = stats.PermutationMethod(n_resamples=np.inf)
+    kept = differences[differences != 0]
+    assume(len(kept) > 1)
+    expected = stats.wilcoxon(kept, method=exact).pvalue
+    assert signed_rank_p(differences) == pytest.approx(expected)
+
+
+def test_without_ties_it_is_scipys_test_for_few_and_for_many():
+    for n in (12, 40):
+        differences = np.random.default_rng(n).normal(0.3, 1, n)
+        assert signed_rank_p(differences) == pytest.approx(stats.wilcoxon(differences).pvalue)
 
 
 @given(st.lists(st.floats(1, 13), min_size=2, max_size=13), st.floats(0.1, 6))
