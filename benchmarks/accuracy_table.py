@@ -95,7 +95,9 @@ def _accuracy_rows(
 
 def _summary(means: np.ndarray, methods: Sequence[str]) -> str:
     """Mean ranks, and the margin over every rival with Wilcoxon's test over data sets."""
-    from scipy.stats import rankdata, wilcoxon
+    from scipy.stats import rankdata
+
+    from vicinal.experiments.statistics import signed_rank_p
 
     if len(means) < 5:
         return "(too few complete data sets)"
@@ -108,9 +110,9 @@ def _summary(means: np.ndarray, methods: Sequence[str]) -> str:
     ]
     rows = []
     for pair in [*(("committee", rival) for rival in COMPARED), ("single", "nca")]:
-        difference = column[pair[0]] - column[pair[1]]
-        p = wilcoxon(difference).pvalue if np.any(difference) else 1.0
-        wins, losses = np.sum(difference > 1e-9), np.sum(difference < -1e-9)
+        difference = np.round(column[pair[0]] - column[pair[1]], 9)
+        p = signed_rank_p(difference)
+        wins, losses = np.sum(difference > 0), np.sum(difference < 0)
         rows.append(
             [
                 f"{NAMES[pair[0]]} - {NAMES[pair[1]]}",

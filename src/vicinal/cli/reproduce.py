@@ -45,7 +45,7 @@ def run_table2(
         int | None, typer.Option(min=50, help="Tune on at most so many rows; default: all.")
     ] = None,
     backend: Annotated[
-        str, typer.Option(help="What computes NCA, PNCA and ANN: auto, or cuda for a GPU.")
+        str, typer.Option(help="What computes NCA, PNCA, ANN: auto; cuda or cuda:fast, a GPU.")
     ] = "auto",
     jobs: Jobs = 1,
     out: Out = OUT,
@@ -56,8 +56,8 @@ def run_table2(
     from vicinal.experiments import table2, tables
     from vicinal.experiments.store import Store
 
-    _check_backend(backend)
     names = _names(methods, METHODS, {}, "--methods")
+    _check_backend(backend, names)
     chosen = [on_backend(METHODS[name], backend) for name in names]
     loaded = _load(datasets, data)
     if protocol not in table2.PROTOCOLS:
@@ -230,7 +230,7 @@ def _names(
     return list(dict.fromkeys(names))
 
 
-def _check_backend(backend: str) -> None:
+def _check_backend(backend: str, methods: Sequence[str]) -> None:
     """Before any work: a run in which every fit fails helps nobody."""
     from vicinal.kernels import DEVICE_BACKENDS
 
@@ -239,6 +239,10 @@ def _check_backend(backend: str) -> None:
         raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--backend")
     if backend == "auto":
         return
+    able = [name for name in METHODS if on_backend(METHODS[name], backend) != METHODS[name]]
+    if not set(able) & set(methods):
+        hint = f"none of these methods runs on a GPU; {', '.join(able)} do"
+        raise typer.BadParameter(hint, param_hint="--backend")
     try:
         from vicinal.kernels.gpu import check_device
 

@@ -226,7 +226,7 @@ def runs_in_words(measured: dict[tuple[str, str], Timing]) -> str:
     exceptions = "; ".join(
         f"{DATASETS[name].label}: {', '.join(fewer[name])}" for name in DATASETS if name in fewer
     )
-    return f"{most} runs each" + (f", but {exceptions}" if exceptions else "")
+    return f"{most} run{'s' * (most > 1)} each" + (f", but {exceptions}" if exceptions else "")
 
 
 def write(store: Store, out: Path) -> list[Path]:

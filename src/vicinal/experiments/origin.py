@@ -46,8 +46,6 @@ def _row(records: Sequence[Record]) -> list[str]:
     results = [record for record in records if isinstance(record, Result)]
     spent = sum(result.cpu_seconds or 0.0 for result in results)
     failed = sum(record.error is not None for record in records)
-    on_gpu = sum(result.backend.startswith("cuda") for result in results)
-    machines = "; ".join(sorted({record.machine for record in records}))
     tuned = {result.tuning_rows for result in results if result.tuning_rows is not None}
     return [
         f"{len(records)} ({failed} failed)" if failed else str(len(records)),
@@ -55,6 +53,6 @@ def _row(records: Sequence[Record]) -> list[str]:
         ", ".join(map(str, sorted(tuned))) or "–",
         in_words(spent) if results else "–",
         ", ".join(sorted({record.commit_id for record in records})),
-        f"{machines}; {on_gpu} on a GPU" if on_gpu else machines,
+        "; ".join(sorted({record.machine for record in records})),
         time.strftime("%Y-%m-%d", time.gmtime(max(record.finished for record in records))),
     ]

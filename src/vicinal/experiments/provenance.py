@@ -60,3 +60,11 @@ def machine() -> str:
         models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         model = models[0] if models else model
     return f"{model}, {os.cpu_count()} cores"
+
+
+@cache
+def gpu() -> str:
+    """The name of the GPU that computes; it is there."""
+    from vicinal.kernels.gpu import device_name
+
+    return device_name()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
@@ -53,11 +52,6 @@ class Result:
     def kind(self) -> str:
         """What it belongs to, as its task says."""
         return f"table2/{self.protocol}"
-
-    @property
-    def backend(self) -> str:
-        """What computed it; "auto" where nobody chose."""
-        return str(json.loads(self.parameters).get("backend", "auto"))
 
 
 @dataclass(frozen=True)

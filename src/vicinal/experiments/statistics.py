@@ -117,8 +117,8 @@ def duel(first: FloatArray, second: FloatArray) -> Duel:
 def signed_rank_p(differences: FloatArray) -> float:
     """Two-sided p of Wilcoxon's signed-rank test, exact up to `MOST_SIGNS` differences.
 
-    SciPy takes the normal approximation as soon as two differences are equal, which makes fifteen
-    wins out of fifteen ten times as likely as they are. Zeros are left out, as usual.
+    Where differences are equal SciPy may take the normal approximation, which makes fifteen wins
+    out of fifteen ten times as likely as they are. Zeros are left out, as usual; NaN gives NaN.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def signed_rank_p(differences: FloatArray) -> float:
     n = len(nonzero)
     if n == 0:
         return 1.0
-    if n > MOST_SIGNS:
+    if n > MOST_SIGNS or np.isnan(nonzero).any():
         return float(stats.wilcoxon(nonzero).pvalue)
     ranks = stats.rankdata(np.abs(nonzero))  # multiples of ½: their sums are exact
     signs = np.arange(2**n)[:, None] >> np.arange(n) & 1  # (2ⁿ, n) all that chance can do

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from vicinal.experiments import provenance
 from vicinal.experiments.datasets import Dataset
 from vicinal.experiments.methods import Automatic, Method
 from vicinal.experiments.records import Result
 from vicinal.experiments.splits import Parts, folds, prepare
 from vicinal.experiments.tuning import Training, tune, vote_hits
+from vicinal.kernels import DEVICE_BACKENDS
 
 PROTOCOLS = ("honest", "paper")
 
@@ -90,6 +92,8 @@ class ResultTask:
         }
 
     def _row(self, **columns: Any) -> Result:
+        if isinstance(self.method, Method) and self.method.backend in DEVICE_BACKENDS:
+            columns["machine"] = f"{provenance.machine()}, {provenance.gpu()}"
         return Result(
             self.key,
             self.data.name,

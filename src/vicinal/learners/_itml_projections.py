@@ -66,8 +66,8 @@ def project_in_turn(
     p = ξ_c, then λ_c ← λ_c − α and A⁻¹ ← A⁻¹ − δ_c α v vᵀ, that is A ← A + β (A v)(A v)ᵀ. The
     slack is a function of the multiplier, 1/ξ_c = 1/ξ⁰_c − δ_c λ_c/γ, and γ may be infinite.
 
-    Most pairs obey their bounds and have no multiplier: of them only p is computed, in half the
-    time. The update of a pair waits for the next one that needs A v.
+    Of a pair that has no multiplier and obeys its bound only p is computed, in half the time. The
+    update of a pair waits for the next one that needs A v.
 
     Returns by how much −log det A has grown.
     """
@@ -75,9 +75,10 @@ def project_in_turn(
     Av, w = np.zeros(d), np.zeros(d)
     beta, growth = 0.0, 0.0
     for c in range(V.shape[0]):
-        p = _squared_length(A, beta, w, V[c])
-        if _step(p, sign[c], bound[c], multiplier[c], gamma) == 0:
-            continue
+        if multiplier[c] == 0:
+            p = _squared_length(A, beta, w, V[c])
+            if _step(p, sign[c], bound[c], 0.0, gamma) == 0:
+                continue
         p = _update_and_multiply(A, beta, w, V[c], Av)
         step = _step(p, sign[c], bound[c], multiplier[c], gamma)
         multiplier[c] -= step

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state, check_scalar
-from sklearn.utils.validation import validate_data
 
-from vicinal.learners.base import DTYPES
 from vicinal.learners.composition import Composition, compose, mean_hinge
 from vicinal.learners.composition_learner import Composed, CompositionLearner, TripletData
 from vicinal.learners.configuration import check_choice
-from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.local_bases import local_lda, triplet_directions
 from vicinal.learners.progress import fit_callback
 from vicinal.solvers import SOLVERS, Progress
@@ -167,20 +164,36 @@ class SCML(CompositionLearner):
         self.random_state = random_state
 
     def find_bases(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """The bases that ``fit(X, y)`` chooses among, (n_basis, n_features), for ``basis``.
+        """The bases that ``fit(X, y)`` chooses among, to be given as ``basis``.
 
         For fits that differ in ``beta`` alone: finding the bases takes as long as choosing among
-        them. With an integer ``random_state`` the metric is the same to the last digit.
+        them. With an integer ``random_state`` the metric of solver="smoothed" is the same to the
+        last digit; the stochastic solvers draw other triplets. Leave ``n_basis`` out beside them.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Class labels.
+
+        Returns
+        -------
+        bases : ndarray of shape (n_basis, n_features)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.preprocessing import scale
+        >>> import vicinal as vc
+        >>> X, y = load_wine(return_X_y=True)
+        >>> X = scale(X)
+        >>> bases = vc.SCML(random_state=0).find_bases(X, y)
+        >>> path = [vc.SCML(beta, basis=bases).fit(X, y) for beta in (1e-2, 1e-4)]
+        >>> [len(learner.weights_) < len(bases) for learner in path]
+        [True, True]
         """
-        learner = clone(self)  # to look for bases fits nothing
-        X, y = validate_data(learner, X, y, dtype=DTYPES, ensure_min_samples=2)
-        _, codes = encode_labels(y)
+        learner = copy(self)  # to look for bases fits nothing
+        X, codes = learner._check_labeled(X, y)
         data = learner._prepare(X, learner._triplets_from_labels(X, codes), codes)
         return np.asarray(learner._bases(data, check_random_state(learner.random_state)))
 

@@ -73,8 +73,7 @@ class TripletLearner(MetricLearner):
         y : array-like of shape (n_samples,)
             Class labels.
         """
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self.classes_, codes = encode_labels(y)
+        X, codes = self._check_labeled(X, y)
         return self._learn_triplets(X, self._triplets_from_labels(X, codes), codes)
 
     def fit_triplets(self, X: Any, triplets: ArrayLike) -> Self:
@@ -88,6 +87,11 @@ class TripletLearner(MetricLearner):
         """
         X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2)
         return self._learn_triplets(X, check_triplets(triplets, len(X)), None)
+
+    def _check_labeled(self, X: Any, y: Any) -> tuple[FloatArray, IndexArray]:
+        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        self.classes_, codes = encode_labels(y)
+        return X, codes
 
     def _triplets_from_labels(self, X: FloatArray, codes: IndexArray) -> Triplets:
         raise NotImplementedError

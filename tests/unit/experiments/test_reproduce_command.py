@@ -45,6 +45,7 @@ def test_a_missing_set_is_reported_not_fatal(tmp_path, monkeypatch):
         (("--datasets", "irish"), "smallest"),
         (("--methods", "svm"), "boostmetric"),
         (("--backend", "gpu"), "cuda:fast"),
+        (("--backend", "cuda", "--methods", "lmnn,itml"), "nca, pnca, ann+, ann- do"),
         (("--protocol", "lucky", "--datasets", "cars", "--data", "nowhere"), "honest or paper"),
     ],
 )
@@ -52,6 +53,15 @@ def test_wrong_names_are_usage_errors(tmp_path, options, hint):
     text = invoke("table2", *options, "--out", tmp_path)
     assert text.startswith("2\n")
     assert hint in " ".join(re.sub(r"[│\n]", " ", text).split())
+
+
+def test_a_gpu_that_is_not_there_is_noticed_before_any_work(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    text = invoke("table2", "--backend", "cuda", "--datasets", "iris", "--out", tmp_path)
+    assert text.startswith("2\n")
+    assert "needs an NVIDIA GPU" in " ".join(re.sub(r"[│\n]", " ", text).split())
+    assert not list(tmp_path.iterdir())
 
 
 def test_tables_writes_everything_there_is(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from vicinal.classifiers.class_mean import ClassMeanKNN
 from vicinal.experiments import table2
-from vicinal.experiments.methods import METHODS, Method, Stage
+from vicinal.experiments.methods import METHODS, Method, Stage, on_backend
 from vicinal.experiments.runner import attempt
 from vicinal.experiments.splits import folds, prepare
 from vicinal.experiments.tuning import Training, tune
@@ -89,3 +89,12 @@ def test_the_row_says_what_computed_it_where_somebody_chose(iris):
     assert "backend" not in chosen[0]
     assert chosen[1] == {**chosen[0], "backend": "numpy"}
     assert rows[0].accuracy == rows[1].accuracy
+
+
+def test_the_row_names_the_gpu(iris, monkeypatch):
+    monkeypatch.setattr(table2.provenance, "gpu", lambda: "NVIDIA H200")
+    row = table2.ResultTask(iris, on_backend(METHODS["nca"], "cuda"), "honest", 0).failure("no")
+    assert row.machine.endswith("cores, NVIDIA H200")
+    assert (
+        table2.ResultTask(iris, METHODS["nca"], "honest", 0).failure("no").machine[-5:] == "cores"
+    )

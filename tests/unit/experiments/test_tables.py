@@ -117,14 +117,6 @@ def test_readme_says_what_produced_the_results(store):
     assert len(rows) == len(DATASETS)
     (first,) = {record.commit_id for record in store.records(Result)}
     assert all(first in row and "cores" in row and "| 26 | 2 |" in row for row in rows)
-    assert "GPU" not in readme(store)
-
-
-def test_readme_counts_what_a_gpu_computed(store):
-    for split, chosen in enumerate(('{"K": 3}', '{"K": 3, "backend": "cuda"}')):
-        key = f"honest/iris/nca/{split}"
-        store.save(Result(key, "iris", "nca", "honest", split, split, chosen, accuracy=0.9))
-    assert "cores; 1 on a GPU |" in readme(store)
 
 
 def test_dump_holds_every_record(store, tmp_path):

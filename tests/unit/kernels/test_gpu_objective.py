@@ -350,3 +350,11 @@ def test_levels_of_precision_are_those_whose_tiles_fit(monkeypatch, memory, widt
     if expected == [0.0]:
         sweep = kernel.evaluate(torch.ones((90, width), dtype=torch.float64), 1.0, level=1)
         assert isinstance(sweep._dense, TorchSweep)
+
+
+def test_the_finer_level_has_errors_too_where_exponents_are_large():
+    kernel = GpuKernel(compare(samples(), OFFSETS), "cpu", engine="triton")
+    coarse, fine, exact = kernel.exponent_errors(torch.full((90, 4), 50.0), 1000.0)
+    assert coarse > 1  # γ‖z‖² = 10⁷
+    assert 2.0**-22 < fine < 1e-3 * coarse
+    assert exact == 0

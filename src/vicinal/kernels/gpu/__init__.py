@@ -75,6 +75,11 @@ def check_device(backend: str) -> None:
         )
 
 
+def device_name() -> str:
+    """What PyTorch's current GPU is called."""
+    return str(torch.cuda.get_device_name())
+
+
 def copy_to_device(values: NDArray[Any], device: str = "cuda") -> torch.Tensor:
     """A tensor on the device; a copy, since arrays may be read-only and tensors never are.
 
@@ -95,6 +100,7 @@ __all__ = [
     "covariances",
     "device_all_neighbors",
     "device_class_neighbors",
+    "device_name",
     "join_ranks",
     "knn_errors",
     "make_gpu_kernel",
