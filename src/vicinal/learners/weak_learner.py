@@ -17,10 +17,19 @@ FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
 
 
-class PairLearner(MetricLearner):
-    """Learns from pairs. Subclasses say how pairs come from labels, and what is learned of them."""
+class _WeakLearner(MetricLearner):
+    """What both kinds share: labels are checked the same way before anything is drawn from them."""
 
     random_state: Any
+
+    def _check_labeled(self, X: Any, y: Any) -> tuple[FloatArray, IndexArray]:
+        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        self.classes_, codes = encode_labels(y)
+        return X, codes
+
+
+class PairLearner(_WeakLearner):
+    """Learns from pairs. Subclasses say how pairs come from labels, and what is learned of them."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the metric from pairs that are drawn from class labels.
@@ -31,8 +40,7 @@ class PairLearner(MetricLearner):
         y : array-like of shape (n_samples,)
             Class labels.
         """
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self.classes_, codes = encode_labels(y)
+        X, codes = self._check_labeled(X, y)
         rng = check_random_state(self.random_state)
         return self._learn_pairs(X, self._pairs_from_labels(X, codes, rng))
 
@@ -59,10 +67,8 @@ class PairLearner(MetricLearner):
         raise NotImplementedError
 
 
-class TripletLearner(MetricLearner):
+class TripletLearner(_WeakLearner):
     """Learns from triplets. Subclasses say how they come from labels, and what is learned."""
-
-    random_state: Any
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the metric from triplets that are taken from class labels.
@@ -87,11 +93,6 @@ class TripletLearner(MetricLearner):
         """
         X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2)
         return self._learn_triplets(X, check_triplets(triplets, len(X)), None)
-
-    def _check_labeled(self, X: Any, y: Any) -> tuple[FloatArray, IndexArray]:
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self.classes_, codes = encode_labels(y)
-        return X, codes
 
     def _triplets_from_labels(self, X: FloatArray, codes: IndexArray) -> Triplets:
         raise NotImplementedError
