@@ -89,11 +89,10 @@ class ResultTask:
             "iterations": getattr(learner, "n_iter_", None),
             "stop_reason": getattr(learner, "stop_reason_", None),
             "tuning_rows": sum(len(fold.test) for fold in inner),
+            "machine": _machine(method),
         }
 
     def _row(self, **columns: Any) -> Result:
-        if isinstance(self.method, Method) and self.method.backend in DEVICE_BACKENDS:
-            columns["machine"] = f"{provenance.machine()}, {provenance.gpu()}"
         return Result(
             self.key,
             self.data.name,
@@ -104,6 +103,12 @@ class ResultTask:
             data=self.data.source,
             **columns,
         )
+
+
+def _machine(method: Method) -> str:
+    """With the GPU, where it has computed."""
+    here = provenance.machine()
+    return f"{here}, {provenance.gpu()}" if method.backend in DEVICE_BACKENDS else here
 
 
 def _classify(method: Automatic, parts: Parts, seed: int) -> dict[str, Any]:

@@ -91,10 +91,20 @@ def test_the_row_says_what_computed_it_where_somebody_chose(iris):
     assert rows[0].accuracy == rows[1].accuracy
 
 
-def test_the_row_names_the_gpu(iris, monkeypatch):
+def test_the_row_names_the_gpu_that_computed_it(iris, monkeypatch):
     monkeypatch.setattr(table2.provenance, "gpu", lambda: "NVIDIA H200")
-    row = table2.ResultTask(iris, on_backend(METHODS["nca"], "cuda"), "honest", 0).failure("no")
-    assert row.machine.endswith("cores, NVIDIA H200")
-    assert (
-        table2.ResultTask(iris, METHODS["nca"], "honest", 0).failure("no").machine[-5:] == "cores"
-    )
+    monkeypatch.setattr(table2, "DEVICE_BACKENDS", ("numpy",))
+    for backend, end in (("numpy", "cores, NVIDIA H200"), ("auto", "cores")):
+        method = on_backend(METHODS["nca"], backend)
+        row = attempt(table2.ResultTask(iris, method, "honest", 0, tuning_limit=60))
+        assert row.error is None
+        assert row.machine.endswith(end)
+
+
+def test_a_gpu_that_is_not_there_fails_a_row_and_not_the_run(iris, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    method = on_backend(METHODS["nca"], "cuda")
+    row = attempt(table2.ResultTask(iris, method, "honest", 0, tuning_limit=60))
+    assert "needs an NVIDIA GPU" in row.error
+    assert row.machine.endswith("cores")
