@@ -65,7 +65,8 @@ def run_table2(
     wanted = table2.tasks(loaded, chosen, protocol, splits, tuning_rows)
     with Store(out / FILE) as store:
         if retry_failed:
-            print(f"{store.forget_failures()} failures will be tried again")
+            failures = store.forget_failures(task.key for task in wanted)
+            print(f"{failures} failures will be tried again")
         _run(wanted, store, jobs)
         _report(tables.write(store, protocol, out))
 
@@ -156,14 +157,13 @@ def write_all(
 def status(out: Out = OUT) -> None:
     """What is done, running and left; asks the file, so it works from another terminal."""
     from vicinal.experiments.progress import in_words
+    from vicinal.experiments.standings import standings
     from vicinal.experiments.store import Store
 
     with Store(_existing(out / FILE)) as store:
-        standings = store.standings()
-    for one in standings:
-        left = None if one.seconds is None else (one.total - one.done) * one.seconds
-        at_once = max(1, len(one.running))
-        rest = "" if one.done == one.total else f", {in_words(left and left / at_once)} left"
+        found = standings(store)
+    for one in found:
+        rest = "" if one.done == one.total else f", {in_words(one.left)} left"
         failed = f", {one.failed} failed" if one.failed else ""
         print(f"{one.kind:<15}{one.dataset:<11}{one.done:>5}/{one.total}{failed}{rest}")
         for task in one.running:
@@ -190,7 +190,7 @@ def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:
     from vicinal.experiments.progress import watch
     from vicinal.experiments.runner import run
 
-    watcher = watch(tasks, store.done(), effective_n_jobs(jobs))
+    watcher = watch(tasks, store.done, effective_n_jobs(jobs))
     try:
         run(tasks, store, n_jobs=jobs, watcher=watcher)
     except KeyboardInterrupt:
@@ -198,7 +198,7 @@ def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:
         raise KeyboardInterrupt(message) from None
     left = {task.key for task in tasks} - store.done()
     if left:
-        print(f"{len(left)} are being computed by another process")
+        print(f"{len(left)} left to another process, which is computing them")
 
 
 def _load(names: str, folder: Path | None) -> list[Dataset]:

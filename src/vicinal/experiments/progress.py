@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
@@ -59,10 +59,8 @@ class Tally:
         """Count a record and its time."""
         self.done += 1
         self.failed += record.error is not None
-        parts = [getattr(record, f"{part}_seconds", None) for part in ("tune", "fit", "predict")]
-        spent = [part for part in parts if part is not None]
-        if spent:
-            self.seconds += sum(spent)
+        if record.seconds is not None:
+            self.seconds += record.seconds
             self.timed += 1
 
 
@@ -71,15 +69,35 @@ class Board:
 
     Parameters
     ----------
-    totals : data set → number of tasks
-    done : data set → records that were there before
+    wanted : data set → its tasks
+    done : asks which tasks have a record, whoever computed it
     n_jobs : how many work at once
     """
 
-    def __init__(self, totals: dict[str, int], done: dict[str, int], n_jobs: int) -> None:
-        self.tallies = {name: Tally(total, done.get(name, 0)) for name, total in totals.items()}
+    def __init__(
+        self, wanted: dict[str, set[str]], done: Callable[[], set[str]], n_jobs: int
+    ) -> None:
+        self._wanted, self._ask = wanted, done
+        self.tallies = {name: Tally(len(tasks)) for name, tasks in wanted.items()}
         self.n_jobs = max(1, n_jobs)
+        self.count()
         self._start, self._done_before = time.monotonic(), self._done
+        self._last = -SECONDS_BETWEEN_LINES
+
+    def count(self) -> None:
+        """Count what is done; other processes may be at it too."""
+        done = self._ask()
+        for name, tasks in self._wanted.items():
+            self.tallies[name].done = len(tasks & done)
+
+    def due(self) -> bool:
+        """Whether it is time to tell; then everything is counted again."""
+        now = time.monotonic()
+        if now - self._last < SECONDS_BETWEEN_LINES:
+            return False
+        self._last = now
+        self.count()
+        return True
 
     @property
     def _done(self) -> int:
@@ -138,12 +156,12 @@ class Lines:
 
     def __init__(self, board: Board, out: TextIO | None = None) -> None:
         self.board, self.out = board, out or sys.stdout
-        self._last = -SECONDS_BETWEEN_LINES
 
     def __enter__(self) -> Lines:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.board.count()
         for name in self.board.tallies:
             print(self.board.line(name), file=self.out, flush=True)
 
@@ -155,9 +173,7 @@ class Lines:
         tally.add(record)
         if record.error is not None:
             print(f"{record.task} failed: {record.error}", file=self.out, flush=True)
-        now = time.monotonic()
-        if now - self._last >= SECONDS_BETWEEN_LINES:
-            self._last = now
+        if self.board.due():
             everything = f"{in_words(self.board.all_left())} in all"
             text = f"{self.board.line(record.dataset)} ({everything}); now {tally.latest}"
             print(text, file=self.out, flush=True)
@@ -204,6 +220,7 @@ class Bars:
     def finished(self, record: Record) -> None:
         tally = self.board.tallies[record.dataset]
         tally.add(record)
+        self.board.due()
         now = "" if tally.done >= tally.total else tally.latest
         left = in_words(self.board.left(record.dataset)) + " left"
         failed = f" [red]{tally.failed} failed[/red]" if tally.failed else ""
@@ -214,22 +231,19 @@ class Bars:
         self._bars.update(self._all, completed=done, left=in_words(self.board.all_left()) + " left")
 
 
-def watch(tasks: Iterable[Any], done: set[str], n_jobs: int) -> Lines | Bars:
+def watch(tasks: Iterable[Any], done: Callable[[], set[str]], n_jobs: int) -> Lines | Bars:
     """Bars on a terminal where rich is installed, plain lines elsewhere.
 
     Parameters
     ----------
     tasks : all that is wanted
-    done : keys of those that have a record
+    done : asks for the keys of those that have a record
     n_jobs : how many work at once
     """
-    totals: dict[str, int] = {}
-    before: dict[str, int] = {}
+    wanted: dict[str, set[str]] = {}
     for task in tasks:
-        name = task.dataset_name
-        totals[name] = totals.get(name, 0) + 1
-        before[name] = before.get(name, 0) + (task.key in done)
-    board = Board(totals, before, n_jobs)
+        wanted.setdefault(task.dataset_name, set()).add(task.key)
+    board = Board(wanted, done, n_jobs)
     if not sys.stdout.isatty():
         return Lines(board)
     try:

@@ -53,6 +53,13 @@ class Result:
         """What it belongs to, as its task says."""
         return f"table2/{self.protocol}"
 
+    @property
+    def seconds(self) -> float | None:
+        """What it took: tuning, fit and prediction; None for a failure."""
+        parts = (self.tune_seconds, self.fit_seconds, self.predict_seconds)
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -66,6 +73,8 @@ class Measurement:
     method: str
     value: str = "{}"
     """JSON; what it holds is the figure's business."""
+    seconds: float | None = None
+    """What it took."""
     error: str | None = None
     versions: str = field(default_factory=provenance.versions)
     commit_id: str = field(default_factory=provenance.commit)

@@ -15,18 +15,25 @@ Ray does the same after ``ray.util.joblib.register_ray()`` with ``"ray"``.
 from __future__ import annotations
 
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from vicinal.experiments.progress import Silent, Watcher
-from vicinal.experiments.records import Record
+from vicinal.experiments.records import Measurement, Record
 from vicinal.experiments.store import LEASE, Store
+
+DEATHS = 2
+"""A task is tried alone once so many workers have died while it was out."""
+KILLED = "WorkerKilled: the process that computed it died: out of memory, or a crash"
 
 
 class Task(Protocol):
@@ -52,6 +59,8 @@ def run(
 ) -> int:
     """Compute what is not done and nobody else is at; the number of new records.
 
+    A task that raises, or kills its worker, gets a record that says so, and the run goes on.
+
     Parameters
     ----------
     tasks : all that is wanted, done or not
@@ -59,45 +68,77 @@ def run(
     n_jobs : processes; None leaves it to ``joblib.parallel_config``
     watcher : is told about every start and record
     """
-    watcher = watcher or Silent()
     store.plan((task.key, task.kind, task.dataset_name) for task in tasks)
-    written = 0
-    with _heartbeat(store), watcher:
+    store.workers = effective_n_jobs(n_jobs)
+    running = _Run(tasks, store, n_jobs, watcher or Silent())
+    with _heartbeat(store), running.watcher:
         # Once more after each pass: others may have died at what they had claimed.
-        while recorded := _pass(tasks, store, n_jobs, watcher):
-            written += recorded
-    return written
+        while running.compute_what_is_free():
+            pass
+    return running.written
 
 
-def _pass(tasks: Sequence[Task], store: Store, n_jobs: int | None, watcher: Watcher) -> int:
-    """Compute every task that can be claimed; how many records that gave."""
-    done = store.done()
-    missing = [task for task in tasks if task.key not in done]
+class _Run:
+    """What one process computes of the tasks."""
 
-    def claimed() -> Iterator[Task]:
-        for task in missing:
-            if store.claim(task.key):
-                watcher.started(task.key, task.dataset_name)
+    def __init__(
+        self, tasks: Sequence[Task], store: Store, n_jobs: int | None, watcher: Watcher
+    ) -> None:
+        self.tasks, self.store, self.n_jobs, self.watcher = tasks, store, n_jobs, watcher
+        self.written = 0
+        self._out: set[str] = set()
+        """Claimed, and without a record yet."""
+        self._deaths: Counter[str] = Counter()
+        """Workers that died while the task was out."""
+
+    def compute_what_is_free(self) -> bool:
+        """Compute every task that can be claimed; whether it is worth trying again."""
+        before, done = self.written, self.store.done()
+        missing = [task for task in self.tasks if task.key not in done]
+        suspects = [task for task in missing if self._deaths[task.key] >= DEATHS]
+        others = [task for task in missing if self._deaths[task.key] < DEATHS]
+        try:
+            for task in self._claimed(suspects):
+                self._compute_alone(task)
+            self._compute(self._claimed(others), self.n_jobs)
+        except BrokenProcessPool:
+            # Perhaps for memory. Nobody knows at which task: all that were out are suspects.
+            if not self._out and self.written == before:
+                raise
+            self._deaths.update(self._out)
+            return True
+        finally:
+            self._out.clear()
+            self.store.release()
+        return self.written > before
+
+    def _claimed(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        for task in tasks:
+            if self.store.claim(task.key):
+                self._out.add(task.key)
+                self.watcher.started(task.key, task.dataset_name)
                 yield task
 
-    # One task a batch: what is computed is written at once, not when its batch is complete.
-    parallel = Parallel(
-        n_jobs=n_jobs, batch_size=1, pre_dispatch="n_jobs + 1", return_as="generator_unordered"
-    )
-    recorded = 0
-    try:
-        for record in parallel(delayed(attempt)(task) for task in claimed()):
-            store.save(record)
-            watcher.finished(record)
-            recorded += 1
-    except BrokenProcessPool:
-        # A worker was killed, perhaps for memory. Nobody knows which task it was: those that
-        # had been claimed are tried again, unless this pass got nowhere.
-        if recorded == 0:
-            raise
-    finally:
-        store.release()
-    return recorded
+    def _compute(self, tasks: Iterable[Task], n_jobs: int | None) -> None:
+        # One task a batch: what is computed is written at once, not when its batch is complete.
+        parallel = Parallel(
+            n_jobs=n_jobs, batch_size=1, pre_dispatch="n_jobs + 1", return_as="generator_unordered"
+        )
+        for record in parallel(delayed(attempt)(task) for task in tasks):
+            self._save(record)
+
+    def _compute_alone(self, task: Task) -> None:
+        """In a process where nothing else is computed: if that dies, it is this task's doing."""
+        try:
+            self._compute([task], n_jobs=2)  # 1 would be this process
+        except BrokenProcessPool:
+            self._save(task.failure(KILLED))
+
+    def _save(self, record: Record) -> None:
+        self.store.save(record)
+        self.watcher.finished(record)
+        self._out.discard(record.task)
+        self.written += 1
 
 
 def attempt(task: Task) -> Record:
@@ -109,13 +150,16 @@ def attempt(task: Task) -> Record:
     """
     import numba
 
-    threads = numba.get_num_threads()
+    threads, start = numba.get_num_threads(), time.perf_counter()
     numba.set_num_threads(1)
     try:
         # Warnings of convergence are part of the record (its stop reason), not news.
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return task.compute()
+            record = task.compute()
+        if isinstance(record, Measurement):
+            record = replace(record, seconds=time.perf_counter() - start)
+        return record
     except Exception as error:
         return task.failure(f"{type(error).__name__}: {error}")
     finally:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,36 +30,14 @@ _TYPES = {"int": "INTEGER", "float": "REAL"}
 _TASKS = """
 CREATE TABLE IF NOT EXISTS tasks (
     task TEXT PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL,
-    host TEXT, pid INTEGER, heartbeat REAL, claimed REAL
+    host TEXT, pid INTEGER, heartbeat REAL, claimed REAL, workers INTEGER
 )"""
-_DONE = "(SELECT task FROM results UNION ALL SELECT task FROM measurements)"
-_FREE = "UPDATE tasks SET host = NULL, pid = NULL, heartbeat = NULL, claimed = NULL"
-_COUNTS = """
-WITH ends AS (
-    SELECT task, error FROM results UNION ALL SELECT task, error FROM measurements
-)
-SELECT kind, dataset, COUNT(*), COUNT(ends.task), COUNT(ends.error)
-FROM tasks LEFT JOIN ends USING (task) GROUP BY kind, dataset ORDER BY MIN(tasks.rowid)"""
-_SECONDS = """
-SELECT kind || '/' || results.dataset, AVG(tune_seconds + fit_seconds + predict_seconds)
-FROM results JOIN tasks USING (task) GROUP BY kind, results.dataset"""
+DONE = "(SELECT task FROM results UNION ALL SELECT task FROM measurements)"
+"""Tasks that have a record, for use within a query."""
+_CLAIM = "host = ?, pid = ?, heartbeat = ?, claimed = ?, workers = ?"
+_FREE = f"UPDATE tasks SET {_CLAIM.replace('?', 'NULL')}"
 
 RecordType = TypeVar("RecordType", Result, Measurement)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How far the tasks of one kind on one data set are."""
-
-    kind: str
-    dataset: str
-    total: int
-    done: int
-    failed: int
-    running: tuple[str, ...]
-    """Tasks that a living process works on."""
-    seconds: float | None
-    """Mean time of a result so far, tuning included."""
 
 
 class Store:
@@ -82,8 +60,17 @@ class Store:
         self._db.execute("PRAGMA synchronous=FULL")
         for kind in (Result, Measurement):
             self._db.execute(_table_of(kind))
+            self._add_columns(kind.table, [f"{c.name} {_sql_type(c)}" for c in fields(kind)])
         self._db.execute(_TASKS)
-        self.host, self.pid = socket.gethostname(), os.getpid()
+        self._add_columns("tasks", ["workers INTEGER"])
+        self.host, self.pid, self.workers = socket.gethostname(), os.getpid(), 1
+
+    def _add_columns(self, table: str, columns: Iterable[str]) -> None:
+        """Give a file of an earlier version the columns that it lacks; they may be empty."""
+        present = {row[1] for row in self.rows(f"PRAGMA table_info({table})")}
+        for column in columns:
+            if column.split()[0] not in present:
+                self._db.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
 
     def close(self) -> None:
         """Close, everything in the one file."""
@@ -107,7 +94,13 @@ class Store:
                 raise
             self._db.execute("COMMIT")
 
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """What the file answers.
+
+        Parameters
+        ----------
+        query, values : SQL that changes nothing, and what stands for its question marks
+        """
         with self._lock:
             return self._db.execute(query, values).fetchall()
 
@@ -122,26 +115,32 @@ class Store:
 
     def done(self) -> set[str]:
         """Tasks that have a record, errors included."""
-        return {task for (task,) in self._rows(f"SELECT task FROM {_DONE}")}
+        return {task for (task,) in self.rows(f"SELECT task FROM {DONE}")}
 
     def claim(self, task: str) -> bool:
         """Whether the task is ours to compute now: not done, and nobody living is at it."""
         with self._transaction() as db:
-            if db.execute(f"SELECT 1 FROM {_DONE} WHERE task = ?", (task,)).fetchone():
+            if db.execute(f"SELECT 1 FROM {DONE} WHERE task = ?", (task,)).fetchone():
                 return False
             owner = db.execute(
                 "SELECT host, pid, heartbeat FROM tasks WHERE task = ?", (task,)
             ).fetchone()
-            if owner is None or self._lives(*owner):
+            if owner is None or self.lives(*owner):
                 return False
             now = time.time()
             db.execute(
-                "UPDATE tasks SET host = ?, pid = ?, heartbeat = ?, claimed = ? WHERE task = ?",
-                (self.host, self.pid, now, now, task),
+                f"UPDATE tasks SET {_CLAIM} WHERE task = ?",
+                (self.host, self.pid, now, now, self.workers, task),
             )
         return True
 
-    def _lives(self, host: str | None, pid: int, heartbeat: float) -> bool:
+    def lives(self, host: str | None, pid: int, heartbeat: float) -> bool:
+        """Whether a claim holds: its process is there, or at least has been heard of.
+
+        Parameters
+        ----------
+        host, pid, heartbeat : of the claim; no host is no claim
+        """
         if host is None or time.time() - heartbeat > LEASE:
             return False
         return host != self.host or _process_exists(pid)
@@ -159,11 +158,19 @@ class Store:
         with self._transaction() as db:
             db.execute(f"{_FREE} WHERE host = ? AND pid = ?", (self.host, self.pid))
 
-    def forget_failures(self) -> int:
-        """Delete the records of failures, so that they are tried again; how many there were."""
+    def forget_failures(self, tasks: Iterable[str]) -> int:
+        """Delete the records of those that failed, so that they are tried again; how many.
+
+        Parameters
+        ----------
+        tasks : of which
+        """
+        keys = [(task,) for task in tasks]
         with self._transaction() as db:
             return sum(
-                db.execute(f"DELETE FROM {kind.table} WHERE error IS NOT NULL").rowcount
+                db.executemany(
+                    f"DELETE FROM {kind.table} WHERE task = ? AND error IS NOT NULL", keys
+                ).rowcount
                 for kind in (Result, Measurement)
             )
 
@@ -191,32 +198,12 @@ class Store:
         """
         columns = [column.name for column in fields(kind)]
         conditions = " AND ".join(f"{column} = ?" for column in where) or "1"
-        rows = self._rows(
+        rows = self.rows(
             f"SELECT {', '.join(columns)} FROM {kind.table} WHERE {conditions} "
             f"ORDER BY {_UNIQUE[kind]}",
             tuple(where.values()),
         )
         return [kind(*row) for row in rows]
-
-    def standings(self) -> list[Standing]:
-        """How far everything is, by kind and data set in the order they were planned."""
-        seconds = dict(self._rows(_SECONDS))
-        running: dict[tuple[str, str], list[str]] = {}
-        claims = self._rows(
-            "SELECT task, kind, dataset, host, pid, heartbeat FROM tasks "
-            f"WHERE host IS NOT NULL AND task NOT IN {_DONE}"
-        )
-        for task, kind, dataset, *owner in claims:
-            if self._lives(*owner):
-                running.setdefault((kind, dataset), []).append(task)
-        return [
-            Standing(
-                kind, dataset, total, done, failed,
-                tuple(running.get((kind, dataset), ())),
-                seconds.get(f"{kind}/{dataset}"),
-            )
-            for kind, dataset, total, done, failed in self._rows(_COUNTS)
-        ]  # fmt: skip
 
     def merge(self, others: Sequence[Path]) -> int:
         """Take over the records of other files that this one does not have; how many.
@@ -236,7 +223,7 @@ class Store:
                 self.save(*records)
                 continue
             with Store(other) as source:
-                self.plan(source._rows("SELECT task, kind, dataset FROM tasks"))
+                self.plan(source.rows("SELECT task, kind, dataset FROM tasks"))
                 self.save(*source.records(Result), *source.records(Measurement))
         return len(self.done()) - before
 
@@ -253,15 +240,16 @@ def _dumps_in(path: Path) -> list[Path]:
 
 
 def _table_of(kind: type[Record]) -> str:
-    columns = []
-    for column in fields(kind):
-        words = str(column.type).split(" | ")
-        optional = "" if "None" in words else " NOT NULL"
-        columns.append(f"{column.name} {_TYPES.get(words[0], 'TEXT')}{optional}")
+    columns = [f"{column.name} {_sql_type(column)}" for column in fields(kind)]
     return (
         f"CREATE TABLE IF NOT EXISTS {kind.table} "
         f"({', '.join(columns)}, PRIMARY KEY ({_UNIQUE[kind]}))"
     )
+
+
+def _sql_type(column: Field[Any]) -> str:
+    words = str(column.type).split(" | ")
+    return _TYPES.get(words[0], "TEXT") + ("" if "None" in words else " NOT NULL")
 
 
 def _process_exists(pid: int) -> bool:

@@ -45,9 +45,49 @@ def test_other_content_and_other_sizes_are_refused(tmp_path):
     np.savez(tmp_path / "iris.npz", X=rng.normal(size=(149, 4)), y=np.arange(149) % 3)
     with pytest.raises(DatasetUnavailable, match=r"\(149, 4, 3\), expected \(150, 4, 3\)"):
         load("iris", tmp_path)
-    (tmp_path / "iris.npz").write_text("no archive")
-    with pytest.raises(DatasetUnavailable, match="cannot be read"):
-        load("iris", tmp_path)
+
+
+def _text(path):
+    path.write_text("no archive")
+
+
+def _empty(path):
+    path.write_bytes(b"")
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def _flipped_byte(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+def _without_labels(path):
+    np.savez(path, X=np.zeros((150, 4)))
+
+
+def _words(path):
+    np.savez(path, X=np.full((150, 4), "a"), y=np.arange(150) % 3)
+
+
+def _objects(path):
+    np.savez(path, X=np.full((150, 4), None), y=np.arange(150) % 3)
+
+
+@pytest.mark.parametrize(
+    "damage", [_text, _empty, _cut, _flipped_byte, _without_labels, _words, _objects]
+)
+def test_a_damaged_file_is_reported_and_the_rest_loaded(damage, tmp_path, monkeypatch):
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", _offline)
+    np.savez(tmp_path / "iris.npz", X=np.ones((150, 4)), y=np.arange(150) % 3)
+    damage(tmp_path / "iris.npz")
+    loaded, missing = load_available(["iris", "cars"], tmp_path)
+    assert loaded == {}
+    assert missing["iris"].startswith("iris.npz cannot be read: ")
+    assert "--data" in missing["cars"]
 
 
 def test_what_cannot_be_had_is_reported_and_the_rest_loaded(tmp_path, monkeypatch):

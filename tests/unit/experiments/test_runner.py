@@ -12,13 +12,16 @@ import pytest
 from vicinal.experiments import table2
 from vicinal.experiments.records import Measurement, Result
 from vicinal.experiments.runner import run
+from vicinal.experiments.standings import standings
 from vicinal.experiments.store import Store
 
 SCRIPT = Path(__file__).with_name("toy_run.py")
 
 
-def start(path: Path, log: Path, n: int, seconds: float, jobs: int = 1) -> subprocess.Popen:
-    arguments = [str(path), str(log), str(n), str(seconds), str(jobs)]
+def start(
+    path: Path, log: Path, n: int, seconds: float, jobs: int = 1, deadly: str = ""
+) -> subprocess.Popen:
+    arguments = [str(path), str(log), str(n), str(seconds), str(jobs), deadly]
     return subprocess.Popen([sys.executable, str(SCRIPT), *arguments])
 
 
@@ -52,7 +55,7 @@ def test_kill_loses_at_most_what_is_being_computed(tmp_path):
     assert start(path, log, 12, 0.0, 1).wait() == 0
     with Store(path) as store:
         rows = store.records(Measurement)
-        assert store.standings()[0].running == ()
+        assert standings(store)[0].running == ()
     assert sorted(int(row.value) for row in rows) == [i * i for i in range(12)]
     done = {int(row.task[4:]) for row in kept}
     again = computed(log)[len(begun) :]
@@ -75,7 +78,7 @@ def test_failures_are_recorded_and_the_run_goes_on(store, iris, gmml, failing):
     rows = store.records(Result)
     assert [row.error is None for row in rows] == [False, False, True, True]
     assert run(wanted, store) == 0  # a failure is a result: it is not repeated
-    assert store.forget_failures() == 2
+    assert store.forget_failures(task.key for task in wanted) == 2
     assert run(wanted, store) == 2
 
 
@@ -100,6 +103,17 @@ def test_a_killed_worker_does_not_end_the_run(tmp_path):
     assert running.wait() == 0
     with Store(path) as store:
         assert len(store.records(Measurement)) == 6
+
+
+def test_a_task_that_kills_its_worker_is_recorded_and_the_run_goes_on(tmp_path):
+    path, log = tmp_path / "r.sqlite", tmp_path / "log"
+    assert start(path, log, 5, 0.02, 2, deadly="1").wait() == 0
+    with Store(path) as store:
+        rows = {int(row.task[4:]): row for row in store.records(Measurement)}
+    assert set(rows) == set(range(5))
+    assert {i for i, row in rows.items() if row.error is not None} == {1}
+    assert rows[1].error.startswith("WorkerKilled")
+    assert all(rows[i].seconds >= 0.02 for i in (0, 4))
 
 
 def _child(pid: int) -> int | None:

@@ -12,6 +12,7 @@ from vicinal.experiments import provenance
 from vicinal.experiments import store as store_module
 from vicinal.experiments.exports import dump
 from vicinal.experiments.records import Measurement, Result
+from vicinal.experiments.standings import standings
 from vicinal.experiments.store import LEASE, Store
 
 
@@ -103,8 +104,9 @@ def test_claims_from_many_threads_are_distinct(store):
 def test_failures_can_be_forgotten(store):
     store.save(result())
     store.save(result(task="honest/a/m/1", split=1, accuracy=None, error="ValueError: no"))
-    assert store.forget_failures() == 1
-    assert store.done() == {"honest/a/m/0"}
+    store.save(Measurement("f/0", "figure2", "german", "ann+", error="no"))
+    assert store.forget_failures(["honest/a/m/0", "honest/a/m/1"]) == 1
+    assert store.done() == {"honest/a/m/0", "f/0"}  # a failure that nobody asked for stays
 
 
 def test_standings_count_per_data_set(store):
@@ -114,12 +116,46 @@ def test_standings_count_per_data_set(store):
     store.save(result(**timed))
     store.save(result(task="honest/a/m/1", split=1, accuracy=None, error="no"))
     assert store.claim("honest/a/m/2")
-    table, figure = store.standings()
+    table, figure = standings(store)
     assert (table.kind, table.dataset) == ("table2/honest", "a")
     assert (table.total, table.done, table.failed) == (3, 2, 1)
     assert table.running == ("honest/a/m/2",)
-    assert table.seconds == 2.0
+    assert (table.seconds, table.left) == (2.0, 2.0)
     assert (figure.total, figure.done, figure.running, figure.seconds) == (1, 0, (), None)
+    assert figure.left is None
+
+
+def test_standings_know_workers_from_what_waits_for_them(store):
+    """Two workers, four claims: joblib has some ready, which nobody is at yet."""
+    store.plan((f"f/{i}", "figure2", "a") for i in range(10))
+    store.save(Measurement("f/0", "figure2", "a", "m", seconds=3.0))
+    store.save(Measurement("f/1", "figure2", "a", "m", seconds=5.0))
+    store.workers = 2
+    assert all(store.claim(f"f/{i}") for i in (2, 3, 4, 5))
+    with Store(store.path) as other:
+        other.pid, other.workers = os.getppid(), 2
+        assert other.claim("f/6")
+        (standing,) = standings(other)
+        assert standing.running == ("f/2", "f/3", "f/6")
+        assert (standing.seconds, standing.left) == (4.0, 8 * 4.0 / 4)
+        other.release()
+    (standing,) = standings(store)
+    assert standing.left == 8 * 4.0 / 2
+
+
+def test_a_file_of_an_earlier_version_is_continued(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with Store(path) as opened:
+        plan(opened, "f/0")
+        opened.save(Measurement("f/0", "figure2", "german", "ann+", value="[1]"))
+        opened._db.execute("ALTER TABLE measurements DROP COLUMN seconds")
+        opened._db.execute("ALTER TABLE tasks DROP COLUMN workers")
+    with Store(path) as opened:
+        assert [(row.value, row.seconds) for row in opened.records(Measurement)] == [("[1]", None)]
+        plan(opened, "f/1")
+        assert opened.claim("f/1")
+        opened.save(Measurement("f/1", "figure2", "german", "ann+", seconds=1.0))
+        assert len(opened.done()) == 2
 
 
 def test_files_of_other_machines_are_merged(store, tmp_path):
@@ -153,7 +189,7 @@ def test_dumps_are_merged_without_loss(store, tmp_path):
         assert again.merge(paths) == 0
         for kind in (Result, Measurement):
             assert again.records(kind) == store.records(kind)
-        assert {(s.kind, s.dataset, s.done) for s in again.standings()} == {
+        assert {(s.kind, s.dataset, s.done) for s in standings(again)} == {
             ("table2/honest", "a", 2), ("figure2", "german", 1),
         }  # fmt: skip
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
@@ -165,7 +201,7 @@ def test_the_file_is_in_wal_mode_and_complete_when_closed(tmp_path):
     path = tmp_path / "r.sqlite"
     with Store(path) as opened:
         opened.save(result())
-        assert opened._rows("PRAGMA journal_mode") == [("wal",)]
+        assert opened.rows("PRAGMA journal_mode") == [("wal",)]
     wal = tmp_path / "r.sqlite-wal"
     assert not wal.exists() or wal.stat().st_size == 0
 

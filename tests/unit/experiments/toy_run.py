@@ -1,8 +1,9 @@
-"""A run of toy tasks, as a process of its own: python toy_run.py FILE LOG N SECONDS JOBS."""
+"""A run of toy tasks, as a process of its own: python toy_run.py FILE LOG N SECONDS JOBS DEADLY."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ class Toy:
     number: int
     log: str
     seconds: float
+    deadly: bool = False
+    """It kills the process that computes it."""
     kind: str = "toy"
     dataset_name: str = "toys"
 
@@ -29,6 +32,8 @@ class Toy:
         with open(self.log, "a") as log:
             log.write(f"{self.number} {os.getppid()}\n")
         time.sleep(self.seconds)
+        if self.deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
         return Measurement(self.key, "toy", "toys", "m", value=str(self.number**2))
 
     def failure(self, error: str) -> Measurement:
@@ -36,7 +41,7 @@ class Toy:
 
 
 if __name__ == "__main__":
-    file, log, n, seconds, jobs = sys.argv[1:]
-    toys = [Toy(i, log, float(seconds)) for i in range(int(n))]
+    file, log, n, seconds, jobs, deadly = sys.argv[1:]
+    toys = [Toy(i, log, float(seconds), str(i) in deadly.split(",")) for i in range(int(n))]
     with Store(Path(file)) as store:
         run(toys, store, n_jobs=int(jobs))
