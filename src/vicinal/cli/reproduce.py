@@ -40,7 +40,7 @@ def run_table2(
     datasets: DatasetNames = "all",
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
     splits: Annotated[int, typer.Option(min=1, help="70/30 splits.")] = 30,
-    protocol: Annotated[str, typer.Option(help="honest or paper.")] = "honest",
+    protocol: Annotated[str, typer.Option(help="honest, paper or noisy.")] = "honest",
     tuning_rows: Annotated[
         int | None, typer.Option(min=50, help="Tune on at most so many rows; default: all.")
     ] = None,
@@ -61,7 +61,8 @@ def run_table2(
     chosen = [on_backend(METHODS[name], backend) for name in names]
     loaded = _load(datasets, data)
     if protocol not in table2.PROTOCOLS:
-        raise typer.BadParameter("use honest or paper", param_hint="--protocol")
+        known = ", ".join(table2.PROTOCOLS)
+        raise typer.BadParameter(f"use one of {known}", param_hint="--protocol")
     wanted = table2.tasks(loaded, chosen, protocol, splits, tuning_rows)
     with Store(out / FILE) as store:
         if retry_failed:

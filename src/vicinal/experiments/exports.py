@@ -10,7 +10,7 @@ from pathlib import Path
 from vicinal.experiments.dumps import write_records
 from vicinal.experiments.records import Measurement, Result
 from vicinal.experiments.store import Store
-from vicinal.experiments.summary import Cell, Summary
+from vicinal.experiments.summary import Cell, Comparison, Summary
 
 
 def long_csv(summary: Summary) -> str:
@@ -33,6 +33,29 @@ def long_csv(summary: Summary) -> str:
             paper = (cell.paper.mean, cell.paper.std) if cell.paper else ("", "")
             shown = [f"{v:.6g}" if isinstance(v, float) else v for v in values]
             writer.writerow([name, method, *shown, *paper])
+    return out.getvalue()
+
+
+def ranks_csv(comparison: Comparison) -> str:
+    """One line a method: its mean rank, and the champion's duel against it.
+
+    Parameters
+    ----------
+    comparison : of the methods of a table
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ["method", "mean_rank", "cpu_seconds", "champion", "wins", "ties", "losses", "p"]
+    )
+    for method, rank, seconds in zip(
+        comparison.methods, comparison.ranks, comparison.cpu_seconds, strict=True
+    ):
+        found = comparison.duels.get(method)
+        against = (
+            ["", "", "", ""] if found is None else [found.wins, found.ties, found.losses, found.p]
+        )
+        writer.writerow([method, f"{rank:.6g}", f"{seconds:.6g}", comparison.champion, *against])
     return out.getvalue()
 
 

@@ -75,9 +75,9 @@ class Method:
 
         Parameters
         ----------
-        protocol : "honest" or "paper"
+        protocol : "honest", "paper" or "noisy"
         """
-        if protocol == "honest":
+        if protocol != "paper":
             return self.honest
         return self.paper if self.paper is not None else (Stage.of(),)
 
@@ -86,9 +86,9 @@ class Method:
 
         Parameters
         ----------
-        protocol : "honest" or "paper"
+        protocol : "honest", "paper" or "noisy"
         """
-        return NEIGHBORS if protocol == "honest" else self.paper_neighbors
+        return self.paper_neighbors if protocol == "paper" else NEIGHBORS
 
     def make(self, parameters: Parameters, protocol: str, seed: int, init: Any = None) -> Any:
         """A fresh learner.
@@ -96,7 +96,7 @@ class Method:
         Parameters
         ----------
         parameters : what is tuned
-        protocol : "honest" or "paper"
+        protocol : "honest", "paper" or "noisy"
         seed : for learners that draw
         init : (m, d) factor to start from; None is the learner's own start
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +20,8 @@ IndexArray: TypeAlias = NDArray[np.intp]
 TEST_SHARE = 0.3
 MAX_FEATURES = 150
 N_FOLDS = 5
+NOISE = 0.2
+"""Share of the training labels that are wrong in the noisy protocol."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,24 @@ def prepare(data: Dataset, split: int) -> Parts:
     return Parts(
         np.ascontiguousarray(X_train), data.y[train], np.ascontiguousarray(X_test), data.y[test]
     )
+
+
+def with_wrong_labels(parts: Parts, split: int) -> Parts:
+    """The same rows, a fifth of the training labels replaced by those of other classes.
+
+    Parameters
+    ----------
+    parts : as they are
+    split : number of the split, the seed
+    """
+    rng = np.random.default_rng(split)
+    y = parts.y_train.copy()
+    classes = np.unique(y)
+    wrong = rng.choice(len(y), round(NOISE * len(y)), replace=False)
+    codes = np.searchsorted(classes, y[wrong])
+    steps = rng.integers(1, len(classes), len(wrong))  # never all the way round
+    y[wrong] = classes[(codes + steps) % len(classes)]
+    return replace(parts, y_train=y)
 
 
 def folds(X: FloatArray, y: IndexArray, seed: int, limit: int | None = None) -> list[Fold]:

@@ -34,9 +34,18 @@ class Cell:
     fit_seconds: float
     """Means, as the next."""
     predict_seconds: float
+    cpu_seconds: float
+    tuning_rows: int | None = None
+    """Rows tuned on, the fewest."""
+    n_train: int | None = None
     paper: PaperValue | None = None
-    sampled: tuple[int, int] | None = None
-    """Rows tuned on and training rows, where the first is a sample of the second."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether it was tuned on a sample of the training rows."""
+        if self.tuning_rows is None or self.n_train is None:
+            return False
+        return self.tuning_rows < self.n_train
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,8 @@ class Comparison:
     duels: dict[str, Duel]
     """The automatic classifier (or the best-ranked method, without it) against each other one."""
     champion: str
+    cpu_seconds: FloatArray
+    """A split, tuning included: the geometric mean over the data sets."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,7 @@ def summarize(store: Store, protocol: str) -> Summary:
     Parameters
     ----------
     store : the results
-    protocol : "honest" or "paper"
+    protocol : "honest", "paper" or "noisy"
     """
     results = store.records(Result, protocol=protocol)
     if protocol == "paper":
@@ -113,8 +124,9 @@ def summarize(store: Store, protocol: str) -> Summary:
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((result.dataset, result.method), []).append(result)
-    cells = {key: _cell(key, group) for key, group in groups.items()}
-    present = {name for name, method in cells if protocol == "honest" or method != AUTO}
+    printed = {} if protocol == "noisy" else TABLE2
+    cells = {key: _cell(group, printed.get(key)) for key, group in groups.items()}
+    present = {name for name, method in cells if protocol != "paper" or method != AUTO}
     cells = {key: cell for key, cell in cells.items() if key[0] in present}
     return Summary(
         protocol,
@@ -129,13 +141,14 @@ def _ordered(names: set[str], order: Any) -> list[str]:
     return sorted(names, key=lambda name: (known.index(name) if name in known else 99, name))
 
 
-def _cell(key: tuple[str, str], results: list[Result]) -> Cell:
+def _cell(results: list[Result], paper: PaperValue | None) -> Cell:
     good = [result for result in results if result.accuracy is not None]
     accuracies = 100 * np.array([result.accuracy for result in good], dtype=float)
     n = len(good)
 
     def seconds(part: str) -> float:
-        return float(np.mean([getattr(r, f"{part}_seconds") for r in good])) if n else np.nan
+        known = [s for r in good if (s := getattr(r, f"{part}_seconds")) is not None]
+        return float(np.mean(known)) if known else np.nan
 
     return Cell(
         mean=float(accuracies.mean()) if n else np.nan,
@@ -145,18 +158,11 @@ def _cell(key: tuple[str, str], results: list[Result]) -> Cell:
         tune_seconds=seconds("tune"),
         fit_seconds=seconds("fit"),
         predict_seconds=seconds("predict"),
-        paper=TABLE2.get(key),
-        sampled=_sampled(good),
+        cpu_seconds=seconds("cpu"),
+        tuning_rows=min((r.tuning_rows for r in good if r.tuning_rows is not None), default=None),
+        n_train=max((r.n_train for r in good if r.n_train is not None), default=None),
+        paper=paper,
     )
-
-
-def _sampled(results: Sequence[Result]) -> tuple[int, int] | None:
-    pairs = {
-        (result.tuning_rows, result.n_train)
-        for result in results
-        if result.tuning_rows is not None and result.n_train is not None
-    }
-    return min(((t, n) for t, n in pairs if t < n), default=None)
 
 
 def compare(summary: Summary, methods: Sequence[str] | None = None) -> Comparison:
@@ -171,7 +177,8 @@ def compare(summary: Summary, methods: Sequence[str] | None = None) -> Compariso
     complete = summary.complete(chosen)
     if not complete or len(chosen) < 2:
         nothing: FloatArray = np.full(len(chosen), np.nan)
-        return Comparison(chosen, complete, nothing, None, np.nan, {}, chosen[0] if chosen else "")
+        first = chosen[0] if chosen else ""
+        return Comparison(chosen, complete, nothing, None, np.nan, {}, first, nothing)
     scores = np.round(summary.scores(complete, chosen), 2)
     ranks = ranks_of(scores)
     champion = AUTO if AUTO in chosen else chosen[int(ranks.argmin())]
@@ -179,4 +186,6 @@ def compare(summary: Summary, methods: Sequence[str] | None = None) -> Compariso
     duels = {m: duel(scores[:, column], scores[:, i]) for i, m in enumerate(chosen) if i != column}
     tested = friedman(scores) if len(chosen) > 2 and len(complete) > 1 else None
     difference = critical_difference(len(chosen), len(complete))
-    return Comparison(chosen, complete, ranks, tested, difference, duels, champion)
+    cpu = np.array([[summary.cells[d, m].cpu_seconds for m in chosen] for d in complete])
+    took = np.exp(np.log(cpu).mean(axis=0))
+    return Comparison(chosen, complete, ranks, tested, difference, duels, champion, took)

@@ -32,7 +32,7 @@ def fill(store: Store, protocol: str = "honest", splits: int = 3, **levels: floa
                     Result(
                         f"{protocol}/{dataset}/{method}/{split}", dataset, method, protocol,
                         split, split, accuracy=accuracy, tune_seconds=1.0, fit_seconds=0.5,
-                        predict_seconds=0.25,
+                        predict_seconds=0.25, cpu_seconds=2.0,
                     )
                 )  # fmt: skip
     store.save(*rows)

@@ -46,7 +46,10 @@ def test_a_missing_set_is_reported_not_fatal(tmp_path, monkeypatch):
         (("--methods", "svm"), "boostmetric"),
         (("--backend", "gpu"), "cuda:fast"),
         (("--backend", "cuda", "--methods", "lmnn,itml"), "nca, pnca, ann+, ann- do"),
-        (("--protocol", "lucky", "--datasets", "cars", "--data", "nowhere"), "honest or paper"),
+        (
+            ("--protocol", "lucky", "--datasets", "cars", "--data", "nowhere"),
+            "honest, paper, noisy",
+        ),
     ],
 )
 def test_wrong_names_are_usage_errors(tmp_path, options, hint):

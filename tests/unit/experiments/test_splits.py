@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vicinal.experiments.datasets import Dataset
-from vicinal.experiments.splits import folds, prepare, train_and_test
+from vicinal.experiments.splits import NOISE, folds, prepare, train_and_test, with_wrong_labels
 
 
 def test_splits_are_stratified_seeded_and_disjoint(iris):
@@ -62,3 +62,15 @@ def test_a_limit_tunes_on_a_stratified_sample(iris):
     assert len(set(rows)) == 60
     assert_array_equal(np.bincount(iris.y[rows]), [20, 20, 20])
     assert all(set(fold.train) <= set(rows) for fold in found)
+
+
+@pytest.mark.parametrize("labels", [(0, 1, 2), (3, 7)])
+def test_a_fifth_of_the_training_labels_is_wrong(iris, labels):
+    clean = prepare(replace(iris, y=np.array(labels)[iris.y % len(labels)]), 0)
+    noisy = with_wrong_labels(clean, 0)
+    assert (noisy.y_train != clean.y_train).sum() == round(NOISE * len(clean.y_train)) == 21
+    assert set(noisy.y_train) == set(labels)
+    assert_array_equal(noisy.y_test, clean.y_test)
+    assert_array_equal(noisy.X_train, clean.X_train)
+    assert_array_equal(noisy.y_train, with_wrong_labels(clean, 0).y_train)
+    assert not np.array_equal(noisy.y_train, with_wrong_labels(clean, 1).y_train)

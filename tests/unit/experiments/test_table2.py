@@ -9,7 +9,7 @@ from vicinal.classifiers.class_mean import ClassMeanKNN
 from vicinal.experiments import table2
 from vicinal.experiments.methods import METHODS, Method, Stage, on_backend
 from vicinal.experiments.runner import attempt
-from vicinal.experiments.splits import folds, prepare
+from vicinal.experiments.splits import folds, prepare, with_wrong_labels
 from vicinal.experiments.tuning import Training, tune
 from vicinal.learners.gmml import GMML
 
@@ -108,3 +108,23 @@ def test_a_gpu_that_is_not_there_fails_a_row_and_not_the_run(iris, monkeypatch):
     row = attempt(table2.ResultTask(iris, method, "honest", 0, tuning_limit=60))
     assert "needs an NVIDIA GPU" in row.error
     assert row.machine.endswith("cores")
+
+
+def test_noisy_protocol_learns_from_wrong_labels_and_is_judged_by_right_ones(wine):
+    honest = attempt(table2.ResultTask(wine, METHOD, "honest", 0))
+    noisy = attempt(table2.ResultTask(wine, METHOD, "noisy", 0))
+    parts = with_wrong_labels(prepare(wine, 0), 0)
+    learner = GMML(t=0.9).fit(parts.X_train, parts.y_train)
+    k = json.loads(noisy.parameters)["K"]
+    judge = ClassMeanKNN(k, rule="vote").fit(learner.transform(parts.X_train), parts.y_train)
+    by_hand = judge.score(learner.transform(parts.X_test), parts.y_test)
+    assert noisy.accuracy == pytest.approx(by_hand)
+    assert noisy.tuned_accuracy < honest.tuned_accuracy
+    assert noisy.protocol == "noisy"
+
+
+def test_the_automatic_classifier_says_what_it_tuned_on(iris):
+    automatic = replace(METHODS["auto"], fixed={"effort": 0.01})
+    record = attempt(table2.ResultTask(iris, automatic, "honest", 0))
+    assert record.error is None
+    assert (record.tuning_rows, record.n_train) == (39, 105)  # 13 of each class

@@ -87,7 +87,52 @@ def test_latex_is_balanced_and_plain_ascii_where_it_must_be(summary):
     assert {line.count("&") for line in rows} == {len(LEVELS)}
     assert r"\textbf{92.00 $\pm$ 1.00}" in text
     assert "ANN$^{+}$" in text
+    assert "% Friedman test of 13 methods" in text
+    assert "% Solar, ANN-: 96.99 is probably 69.99" in text
     text.encode("ascii")
+
+
+def test_ranks_as_csv(summary):
+    rows = list(csv.DictReader(io.StringIO(exports.ranks_csv(compare(summary)))))
+    assert [row["method"] for row in rows] == list(summary.methods)
+    by_name = {row["method"]: row for row in rows}
+    assert by_name["auto"] == {
+        "method": "auto", "mean_rank": "1", "cpu_seconds": "2", "champion": "auto",
+        "wins": "", "ties": "", "losses": "", "p": "",
+    }  # fmt: skip
+    assert (by_name["nca"]["wins"], by_name["nca"]["losses"]) == ("6", "0")
+    assert float(by_name["nca"]["p"]) == pytest.approx(2 / 2**6)
+
+
+def test_wrong_labels_have_a_table_of_their_own(store):
+    fill(store, "noisy")
+    summary = summarize(store, "noisy")
+    assert summary.cells["iris", "auto"].mean == pytest.approx(92)
+    assert summary.cells["iris", "nca"].paper is None
+    text = tables.markdown(summary)
+    assert "20% of the training labels are wrong" in text
+    assert "misprint" not in text
+    assert "69.99" not in text
+
+
+def test_samples_that_were_tuned_on_are_named(store):
+    for method, rows in (("gmml", 2000), ("nca", 2000), ("auto", 4000)):
+        store.save(
+            Result(
+                f"honest/letter/{method}/0", "letter", method, "honest", 0, 0, accuracy=0.9,
+                tuning_rows=rows, n_train=14000, tune_seconds=0.0, fit_seconds=0.0,
+                predict_seconds=0.0,
+            )
+        )  # fmt: skip
+    first, second = tables.remarks(summarize(store, "honest"))
+    assert first.startswith("Letter: tuned on a stratified sample of 2,000 of the 14,000 training")
+    assert second.startswith("Letter, ANNClassifier: tuned on a stratified sample of 4,000 of")
+
+
+def test_data_that_differ_from_the_papers_are_named(summary):
+    text = tables.markdown(summary)
+    assert "* Ecoli: 7 features; the paper counts 343" in text
+    assert "* Cars: the paper says neither" in text
 
 
 def test_csv_has_one_line_a_cell(summary):
@@ -101,12 +146,12 @@ def test_page_is_self_contained(summary, store, tmp_path):
     paths = tables.write(store, "honest", tmp_path)
     assert {path.name for path in paths} == {
         "table2-honest.md", "table2-honest.tex", "table2-honest.csv", "table2-honest.html",
-        "ranks-honest.png", "ranks-honest.svg",
+        "ranks-honest.png", "ranks-honest.svg", "ranks-honest.csv",
     }  # fmt: skip
     text = (tmp_path / "table2-honest.html").read_text(encoding="utf-8")
     assert "http" not in text.replace("http://www.w3.org", "")
     assert "data:image/svg+xml;base64," in text
-    assert text.count("<tr>") == 1 + len(DATASETS) + 3
+    assert text.count("<tr>") == 1 + len(DATASETS) + 4
     assert page(summary, compare(summary), []).count("<img") == 0
     assert tables.write(store, "paper", tmp_path) == []  # nothing to show
 
