@@ -227,6 +227,31 @@ def test_alpha_matters():
     assert min(abs(np.diff(values))) > 0.5
 
 
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 7.0])
+def test_alpha_changes_the_weight_of_dissimilar_samples_not_their_shares(alpha):
+    """α is to heed dissimilar samples that NCA ignores: all of them together, it does.
+
+    ∂(1 − p_i)/∂d_il = −p_i (1 − p_i) e^{−d_il}/B_i: the weight depends on α through p_i, the shares
+    of the samples l are a softmax of their distances, whatever α is.
+    """
+    X, _, y = sorted_by_class(*toy())
+    others, h = np.flatnonzero(y != y[0]), 1e-5
+    d = ((X[others] - X[0]) ** 2).sum(axis=1)
+
+    def row_0(number, distance):
+        """1 − p_0, one of the others moved to that distance."""
+        moved = X.copy()
+        away = X[others[number]] - X[0]
+        moved[others[number]] = X[0] + away * np.sqrt(distance / d[number])
+        return objective(moved, y, alpha=alpha).value_and_gradient(np.eye(4), np.array([0]))[0]
+
+    slopes = np.array([row_0(k, d[k] + h) - row_0(k, d[k] - h) for k in range(len(d))]) / (2 * h)
+    right, wrong = probabilities(np.eye(4), X, y, alpha)
+    assert_allclose(slopes.sum(), -len(X) * right[0] * wrong[0], rtol=1e-4)
+    expected = np.exp(-d) / np.exp(-d).sum()
+    assert_allclose(slopes / slopes.sum(), expected, rtol=1e-3, atol=1e-6)
+
+
 # ------------------------------------------------------------------------ Remark 5, as it is worded
 
 

@@ -67,7 +67,7 @@ def run_table2(
     with Store(out / FILE) as store:
         if retry_failed:
             failures = store.forget_failures(task.key for task in wanted)
-            print(f"{failures} failures will be tried again")
+            print(f"failures that will be tried again: {failures}")
         _run(wanted, store, jobs)
         _report(tables.write(store, protocol, out))
 

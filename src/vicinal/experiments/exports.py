@@ -22,7 +22,8 @@ def long_csv(summary: Summary) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = [field.name for field in fields(Cell) if field.name != "paper"]
+    hidden = ("paper", "machines", "on_gpu")
+    names = [field.name for field in fields(Cell) if field.name not in hidden]
     writer.writerow(["dataset", "method", *names, "paper_mean", "paper_std"])
     for name in summary.datasets:
         for method in summary.methods:
@@ -48,14 +49,13 @@ def ranks_csv(comparison: Comparison) -> str:
     writer.writerow(
         ["method", "mean_rank", "cpu_seconds", "champion", "wins", "ties", "losses", "p"]
     )
-    for method, rank, seconds in zip(
-        comparison.methods, comparison.ranks, comparison.cpu_seconds, strict=True
-    ):
+    took = [f"{s:.6g}" for s in comparison.cpu_seconds] or [""] * len(comparison.methods)
+    for method, rank, seconds in zip(comparison.methods, comparison.ranks, took, strict=True):
         found = comparison.duels.get(method)
         against = (
             ["", "", "", ""] if found is None else [found.wins, found.ties, found.losses, found.p]
         )
-        writer.writerow([method, f"{rank:.6g}", f"{seconds:.6g}", comparison.champion, *against])
+        writer.writerow([method, f"{rank:.6g}", seconds, comparison.champion, *against])
     return out.getvalue()
 
 

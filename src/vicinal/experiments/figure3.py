@@ -70,12 +70,13 @@ class TimingTask:
         learner = TIMED[self.method].make({}, "honest", self.run)
         start = time.perf_counter()
         learner.fit(parts.X_train, parts.y_train)
+        seconds = time.perf_counter() - start
         value = {
-            "fit_seconds": time.perf_counter() - start,
+            "fit_seconds": seconds,
             "iterations": int(learner.n_iter_),
             "stop_reason": learner.stop_reason_,
         }
-        return self._record(value=json.dumps(value))
+        return self._record(value=json.dumps(value), seconds=seconds)
 
     def failure(self, error: str) -> Measurement:
         """The row of a fit that raised."""
@@ -121,6 +122,11 @@ class Timing:
     @property
     def mean(self) -> float:
         return float(np.mean(self.seconds))
+
+    @property
+    def an_iteration(self) -> float:
+        """Seconds."""
+        return self.mean / max(self.iterations, 1.0)
 
 
 def timings(store: Store) -> dict[tuple[str, str], Timing]:

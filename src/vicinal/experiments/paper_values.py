@@ -50,6 +50,10 @@ MISPRINTS = {
 }
 
 
+WRONG_MEANS = {("solar", "ann-")}
+"""Those of which the mean itself is misprinted."""
+
+
 @dataclass(frozen=True)
 class PaperValue:
     """A cell of the paper's Table 2, in percent."""

@@ -211,6 +211,8 @@ class Bars:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.board.count()
+        self._count_all()
         self._bars.stop()
 
     def started(self, task: str, dataset: str) -> None:
@@ -220,7 +222,8 @@ class Bars:
     def finished(self, record: Record) -> None:
         tally = self.board.tallies[record.dataset]
         tally.add(record)
-        self.board.due()
+        if self.board.due():
+            self._count_all()
         now = "" if tally.done >= tally.total else tally.latest
         left = in_words(self.board.left(record.dataset)) + " left"
         failed = f" [red]{tally.failed} failed[/red]" if tally.failed else ""
@@ -229,6 +232,11 @@ class Bars:
         )
         done = sum(t.done for t in self.board.tallies.values())
         self._bars.update(self._all, completed=done, left=in_words(self.board.all_left()) + " left")
+
+    def _count_all(self) -> None:
+        """Other processes may have worked on any data set."""
+        for name, tally in self.board.tallies.items():
+            self._bars.update(self._ids[name], completed=tally.done)
 
 
 def watch(tasks: Iterable[Any], done: Callable[[], set[str]], n_jobs: int) -> Lines | Bars:

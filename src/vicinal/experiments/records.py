@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
@@ -56,9 +57,14 @@ class Result:
     @property
     def seconds(self) -> float | None:
         """What it took: tuning, fit and prediction; None for a failure."""
-        parts = (self.tune_seconds, self.fit_seconds, self.predict_seconds)
-        known = [part for part in parts if part is not None]
-        return sum(known) if known else None
+        if self.tune_seconds is None or self.fit_seconds is None or self.predict_seconds is None:
+            return None
+        return self.tune_seconds + self.fit_seconds + self.predict_seconds
+
+    @property
+    def backend(self) -> str:
+        """What computed it, where that was chosen; empty for what the learner chooses itself."""
+        return str(json.loads(self.parameters).get("backend", ""))
 
 
 @dataclass(frozen=True)

@@ -15,25 +15,24 @@ Ray does the same after ``ray.util.joblib.register_ray()`` with ``"ray"``.
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol
 
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from vicinal.experiments.progress import Silent, Watcher
-from vicinal.experiments.records import Measurement, Record
+from vicinal.experiments.records import Record
 from vicinal.experiments.store import LEASE, Store
 
 DEATHS = 2
 """A task is tried alone once so many workers have died while it was out."""
-KILLED = "WorkerKilled: the process that computed it died: out of memory, or a crash"
+HOPELESS = 3
+"""After so many tasks have died alone and none has succeeded, it is not the tasks."""
 
 
 class Task(Protocol):
@@ -59,7 +58,8 @@ def run(
 ) -> int:
     """Compute what is not done and nobody else is at; the number of new records.
 
-    A task that raises, or kills its worker, gets a record that says so, and the run goes on.
+    A task that raises gets a record that says so, and the run goes on; with two processes or more
+    also one that kills its process, by a crash or for memory.
 
     Parameters
     ----------
@@ -86,10 +86,12 @@ class _Run:
     ) -> None:
         self.tasks, self.store, self.n_jobs, self.watcher = tasks, store, n_jobs, watcher
         self.written = 0
-        self._out: set[str] = set()
-        """Claimed, and without a record yet."""
+        self._succeeded = 0
+        self._out: dict[str, None] = {}
+        """Claimed, and without a record yet, the oldest claim first."""
         self._deaths: Counter[str] = Counter()
-        """Workers that died while the task was out."""
+        """Workers that died while the task was running."""
+        self._died_alone = 0
 
     def compute_what_is_free(self) -> bool:
         """Compute every task that can be claimed; whether it is worth trying again."""
@@ -102,10 +104,8 @@ class _Run:
                 self._compute_alone(task)
             self._compute(self._claimed(others), self.n_jobs)
         except BrokenProcessPool:
-            # Perhaps for memory. Nobody knows at which task: all that were out are suspects.
-            if not self._out and self.written == before:
-                raise
-            self._deaths.update(self._out)
+            # Perhaps for memory. Nobody knows at which task: all that were running are suspects.
+            self._deaths.update(list(self._out)[: self.store.workers])
             return True
         finally:
             self._out.clear()
@@ -115,7 +115,7 @@ class _Run:
     def _claimed(self, tasks: Iterable[Task]) -> Iterator[Task]:
         for task in tasks:
             if self.store.claim(task.key):
-                self._out.add(task.key)
+                self._out[task.key] = None
                 self.watcher.started(task.key, task.dataset_name)
                 yield task
 
@@ -128,17 +128,24 @@ class _Run:
             self._save(record)
 
     def _compute_alone(self, task: Task) -> None:
-        """In a process where nothing else is computed: if that dies, it is this task's doing."""
+        """While nothing else is computed here: if the process dies, it is this task's doing."""
         try:
             self._compute([task], n_jobs=2)  # 1 would be this process
-        except BrokenProcessPool:
-            self._save(task.failure(KILLED))
+        except BrokenProcessPool as error:
+            self._died_alone += 1
+            if self._died_alone >= HOPELESS and not self._succeeded:
+                raise RuntimeError(
+                    f"{HOPELESS} processes died, each at a task of its own, and nothing could be "
+                    "computed: see whether the library can be imported and memory is left"
+                ) from error
+            self._save(task.failure(_in_words(error)))
 
     def _save(self, record: Record) -> None:
         self.store.save(record)
         self.watcher.finished(record)
-        self._out.discard(record.task)
+        self._out.pop(record.task, None)
         self.written += 1
+        self._succeeded += record.error is None
 
 
 def attempt(task: Task) -> Record:
@@ -150,20 +157,21 @@ def attempt(task: Task) -> Record:
     """
     import numba
 
-    threads, start = numba.get_num_threads(), time.perf_counter()
+    threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
         # Warnings of convergence are part of the record (its stop reason), not news.
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            record = task.compute()
-        if isinstance(record, Measurement):
-            record = replace(record, seconds=time.perf_counter() - start)
-        return record
+            return task.compute()
     except Exception as error:
-        return task.failure(f"{type(error).__name__}: {error}")
+        return task.failure(_in_words(error))
     finally:
         numba.set_num_threads(threads)
+
+
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager

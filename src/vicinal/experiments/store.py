@@ -67,10 +67,12 @@ class Store:
 
     def _add_columns(self, table: str, columns: Iterable[str]) -> None:
         """Give a file of an earlier version the columns that it lacks; they may be empty."""
-        present = {row[1] for row in self.rows(f"PRAGMA table_info({table})")}
-        for column in columns:
-            if column.split()[0] not in present:
-                self._db.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+        with self._transaction() as db:  # or another process adds them in between
+            present = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+            for column in columns:
+                name, kind = column.split()[:2]
+                if name not in present:
+                    db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
 
     def close(self) -> None:
         """Close, everything in the one file."""

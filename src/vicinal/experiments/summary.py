@@ -38,6 +38,9 @@ class Cell:
     tuning_rows: int | None = None
     """Rows tuned on, the fewest."""
     n_train: int | None = None
+    machines: frozenset[str] = frozenset()
+    on_gpu: bool = False
+    """Whether a GPU computed some of it."""
     paper: PaperValue | None = None
 
     @property
@@ -61,8 +64,10 @@ class Comparison:
     duels: dict[str, Duel]
     """The automatic classifier (or the best-ranked method, without it) against each other one."""
     champion: str
+    timed: tuple[str, ...]
+    """Data sets for which one machine without a GPU computed everything."""
     cpu_seconds: FloatArray
-    """A split, tuning included: the geometric mean over the data sets."""
+    """A split, tuning included: the geometric mean over these; empty without one."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,8 @@ def _cell(results: list[Result], paper: PaperValue | None) -> Cell:
         cpu_seconds=seconds("cpu"),
         tuning_rows=min((r.tuning_rows for r in good if r.tuning_rows is not None), default=None),
         n_train=max((r.n_train for r in good if r.n_train is not None), default=None),
+        machines=frozenset(r.machine for r in good),
+        on_gpu=any(r.backend for r in good),
         paper=paper,
     )
 
@@ -178,7 +185,7 @@ def compare(summary: Summary, methods: Sequence[str] | None = None) -> Compariso
     if not complete or len(chosen) < 2:
         nothing: FloatArray = np.full(len(chosen), np.nan)
         first = chosen[0] if chosen else ""
-        return Comparison(chosen, complete, nothing, None, np.nan, {}, first, nothing)
+        return Comparison(chosen, complete, nothing, None, np.nan, {}, first, (), np.empty(0))
     scores = np.round(summary.scores(complete, chosen), 2)
     ranks = ranks_of(scores)
     champion = AUTO if AUTO in chosen else chosen[int(ranks.argmin())]
@@ -186,6 +193,15 @@ def compare(summary: Summary, methods: Sequence[str] | None = None) -> Compariso
     duels = {m: duel(scores[:, column], scores[:, i]) for i, m in enumerate(chosen) if i != column}
     tested = friedman(scores) if len(chosen) > 2 and len(complete) > 1 else None
     difference = critical_difference(len(chosen), len(complete))
-    cpu = np.array([[summary.cells[d, m].cpu_seconds for m in chosen] for d in complete])
-    took = np.exp(np.log(cpu).mean(axis=0))
-    return Comparison(chosen, complete, ranks, tested, difference, duels, champion, took)
+    timed = tuple(name for name in complete if _of_one_machine(summary, name, chosen))
+    cpu = np.array([[summary.cells[d, m].cpu_seconds for m in chosen] for d in timed])
+    took = np.exp(np.log(cpu).mean(axis=0)) if timed else np.empty(0)
+    return Comparison(chosen, complete, ranks, tested, difference, duels, champion, timed, took)
+
+
+def _of_one_machine(summary: Summary, dataset: str, methods: Sequence[str]) -> bool:
+    """Whether the CPU times of a data set can be compared: one machine, no GPU, none missing."""
+    cells = [summary.cells[dataset, method] for method in methods]
+    machines = frozenset().union(*(cell.machines for cell in cells))
+    known = all(cell.cpu_seconds > 0 for cell in cells)
+    return known and len(machines) == 1 and not any(cell.on_gpu for cell in cells)

@@ -37,7 +37,8 @@ _HONEST = (
     "Every choice, K included, by 5-fold cross-validation inside the training part, the same folds "
     f"for all: at most {BUDGET} configurations a method {_LIMITS}; K in {{1 … 10, 13, 16 … 46}}. "
     "The automatic classifier has no grid: it tunes itself, by cross-validation of its own on at "
-    f"most {TUNING_ROWS:,} training rows. What each takes in all is the last line."
+    f"most {TUNING_ROWS:,} training rows. The last line says what each takes, where one machine "
+    "computed all (geometric mean)."
 )
 EXPLAINED = {
     "honest": f"{_PRINTED} {_HONEST}",
@@ -124,8 +125,16 @@ def rank_lines(comparison: Comparison) -> list[Line]:
         Line("mean rank", ranks),
         Line(f"{name}: wins/ties/losses", tuple((str(d or "–"), False) for d in duels)),
         Line("Wilcoxon p", tuple((f"{d.p:.3g}" if d else "–", False) for d in duels)),
-        Line("CPU, s a split", tuple((f"{s:.2g}", False) for s in comparison.cpu_seconds)),
+        *_cpu_lines(comparison),
     ]
+
+
+def _cpu_lines(comparison: Comparison) -> list[Line]:
+    n = len(comparison.timed)
+    if not n:
+        return []
+    name = f"CPU, s a split ({n} data set{'s' * (n > 1)})"
+    return [Line(name, tuple((f"{seconds:.2g}", False) for seconds in comparison.cpu_seconds))]
 
 
 def friedman_sentence(comparison: Comparison) -> str:
@@ -137,7 +146,7 @@ def friedman_sentence(comparison: Comparison) -> str:
     """
     k, n = len(comparison.methods), len(comparison.datasets)
     if comparison.friedman is None:
-        return f"{k} methods on {n} complete data sets: too few to test."
+        return f"Too few to test: methods {k}, data sets that all have results for {n}."
     test = comparison.friedman
     return (
         f"Friedman test of {k} methods on the {n} data sets that all have results for: "
@@ -239,17 +248,16 @@ def latex(summary: Summary) -> str:
             text = text.replace(old, new)
         return text
 
+    comparison = compare(summary)
     rows = [
         [line.name, *(rf"\textbf{{{text}}}" if best else text for text, best in line.cells)]
-        for line in [*lines_of(summary), *rank_lines(compare(summary))]
+        for line in [*lines_of(summary), *rank_lines(comparison)]
     ]
     header = ["Data set (splits)", *map(method_label, summary.methods)]
     body = [rf"\begin{{tabular}}{{l{'r' * len(summary.methods)}}}", r"\toprule"]
     body += [" & ".join(map(tex, header)) + r" \\", r"\midrule"]
     body += [" & ".join(map(tex, row)) + r" \\" for row in rows]
-    notes = [
-        f"% {_ascii(note)}" for note in [friedman_sentence(compare(summary)), *remarks(summary)]
-    ]
+    notes = [f"% {_ascii(note)}" for note in [friedman_sentence(comparison), *remarks(summary)]]
     return "\n".join([*body, r"\bottomrule", r"\end{tabular}", *notes]) + "\n"
 
 

@@ -54,7 +54,7 @@ def fill_figure2(store: Store, best_alpha: int = 3, best_gamma: int = 5, tilt: f
             value = {"alpha": sign * alpha, "gammas": [], "accuracy": accuracy.tolist()}
             rows.append(
                 Measurement(
-                    f"figure2/{method}/{alpha}", "figure2", "german", method, json.dumps(value)
+                    f"figure2/{method}/{alpha}/0", "figure2", "german", method, json.dumps(value)
                 )
             )
     store.save(*rows)

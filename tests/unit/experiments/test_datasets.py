@@ -80,7 +80,7 @@ def _objects(path):
 @pytest.mark.parametrize(
     "damage", [_text, _empty, _cut, _flipped_byte, _without_labels, _words, _objects]
 )
-def test_a_damaged_file_is_reported_and_the_rest_loaded(damage, tmp_path, monkeypatch):
+def test_a_damaged_file_is_reported_like_a_missing_one(damage, tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn.datasets.fetch_openml", _offline)
     np.savez(tmp_path / "iris.npz", X=np.ones((150, 4)), y=np.arange(150) % 3)
     damage(tmp_path / "iris.npz")

@@ -14,7 +14,8 @@ def record(split, seconds=2.0, error=None):
     spent = None if error else seconds
     return Result(
         f"honest/iris/m/{split}", "iris", "m", "honest", split, split, error=error,
-        tune_seconds=spent, fit_seconds=0.0 if spent else None, predict_seconds=None,
+        tune_seconds=spent, fit_seconds=0.0 if spent else None,
+        predict_seconds=0.0 if spent else None,
     )  # fmt: skip
 
 
@@ -74,12 +75,16 @@ def test_lines_are_rare(monkeypatch):
 
 def test_bars_on_a_terminal(monkeypatch):
     pytest.importorskip("rich")
-    with Bars(board({"iris": 2}, done={"honest/iris/m/0"})) as bars:
+    done = {"honest/iris/m/0"}
+    counts = board({"iris": 2, "wine": 3}, done=done)
+    with Bars(counts) as bars:
         bars.started("honest/iris/m/0", "iris")
         bars.finished(record(0))
         bars.finished(record(1, error="no"))
         shown = bars._bars.tasks
-        assert [task.completed for task in shown] == [2, 2]
+        assert [task.completed for task in shown] == [2, 0, 2]
+        counts._ask = lambda: {"honest/iris/m/0", "honest/iris/m/1", "honest/wine/m/2"}
+    assert [task.completed for task in shown] == [2, 1, 2]  # wine is another process's
 
 
 def test_without_rich_there_are_lines(monkeypatch, iris, gmml):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from vicinal.experiments.paper_values import COLUMNS, TABLE2
 from vicinal.experiments.records import Result
 from vicinal.experiments.summary import compare, summarize
 
-from .synthetic import DATASETS, LEVELS, fill
+from .synthetic import DATASETS, LEVELS, fill, fill_figure2, fill_figure3
 
 
 @pytest.fixture
@@ -104,6 +105,21 @@ def test_ranks_as_csv(summary):
     assert float(by_name["nca"]["p"]) == pytest.approx(2 / 2**6)
 
 
+def test_times_of_several_machines_are_not_compared(store):
+    fill(store)
+    found = compare(summarize(store, "honest"))
+    assert found.timed == found.datasets
+    (row,) = [row for row in store.records(Result, dataset="wine", method="nca") if not row.split]
+    store.rows("DELETE FROM results WHERE task = ?", (row.task,))
+    store.save(replace(row, machine="another"))
+    (row,) = [row for row in store.records(Result, dataset="iris", method="nca") if not row.split]
+    store.rows("DELETE FROM results WHERE task = ?", (row.task,))
+    store.save(replace(row, parameters='{"backend": "cuda"}'))
+    found = compare(summarize(store, "honest"))
+    assert set(found.datasets) - set(found.timed) == {"iris", "wine"}
+    assert "| CPU, s a split (4 data sets) | 2 |" in tables.markdown(summarize(store, "honest"))
+
+
 def test_wrong_labels_have_a_table_of_their_own(store):
     fill(store, "noisy")
     summary = summarize(store, "noisy")
@@ -161,7 +177,31 @@ def test_readme_says_what_produced_the_results(store):
     rows = [line for line in readme(store).splitlines() if "table2 --protocol honest" in line]
     assert len(rows) == len(DATASETS)
     (first,) = {record.commit_id for record in store.records(Result)}
-    assert all(first in row and "cores" in row and "| 26 | 2 |" in row for row in rows)
+    assert all(first in row and "cores" in row for row in rows)
+    # 26 records of 2 s CPU and 1.75 s
+    command = "`vicinal reproduce table2 --protocol honest --datasets iris --splits 2`"
+    assert rows[0].startswith(f"| {command} | 26 | – | 52 s | 46 s |")
+
+
+def test_readme_gives_the_options_that_the_records_need(store):
+    fill_figure2(store)
+    fill_figure3(store)
+    for method, more in (
+        ("gmml", {"tuning_rows": 2000}),
+        ("auto", {"tuning_rows": 4000}),
+        ("nca", {"tuning_rows": 2000, "parameters": '{"K": 1, "backend": "cuda"}'}),
+    ):
+        store.save(
+            Result(
+                f"honest/letter/{method}/4", "letter", method, "honest", 4, 4, n_train=14000, **more
+            )
+        )
+    commands = re.findall(r"`vicinal reproduce (.*?)`", readme(store))
+    table = "table2 --protocol honest --datasets letter --methods"
+    assert f"{table} gmml,auto --splits 5 --tuning-rows 2000" in commands
+    assert f"{table} nca --splits 5 --tuning-rows 2000 --backend cuda" in commands
+    assert "figure3 --datasets iris --runs 1" in commands
+    assert "figure2 --splits 1" in commands
 
 
 def test_dump_holds_every_record(store, tmp_path):
