@@ -87,9 +87,9 @@ def _automatic(summary: Summary) -> str:
 _TEXT = """# The paper's claims, and what we found
 
 Written by `vicinal reproduce tables` from `results/reproduce/`; every number comes from there.
-*honest*: every choice inside the training part. *paper*: the paper's grids, and the best K on the
-test part. The methods are this library's, with the budget that
-[Reproducing the paper](reproduce.md) states.
+*honest*: every choice inside the training part. *paper*: the paper's grids (γ, which it does not
+state, is 1 for ANN), and the best K on the test part. The methods are this library's, with the
+budget that [Reproducing the paper](reproduce.md) states.
 
 A method is better than another with more wins than losses and Wilcoxon p < {significant:g};
 printed accuracies hold with {most:.0%} of them within {near:g} points; α and γ are separate where

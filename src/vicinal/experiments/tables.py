@@ -37,8 +37,8 @@ _HONEST = (
     "Every choice, K included, by 5-fold cross-validation inside the training part, the same folds "
     f"for all: at most {BUDGET} configurations a method {_LIMITS}; K in {{1 … 10, 13, 16 … 46}}. "
     "The automatic classifier has no grid: it tunes itself, by cross-validation of its own on at "
-    f"most {TUNING_ROWS:,} training rows. The last line says what each takes, where one machine "
-    "computed all (geometric mean)."
+    f"most about {TUNING_ROWS:,} training rows. The last line says what each takes, where one "
+    "machine computed all (geometric mean)."
 )
 EXPLAINED = {
     "honest": f"{_PRINTED} {_HONEST}",
