@@ -131,15 +131,16 @@ def signed_rank_p(differences: FloatArray) -> float:
     """
     nonzero = differences[differences != 0]
     n = len(nonzero)
-    if n == 0:
-        return 1.0
     if n > MOST_SIGNS or np.isnan(nonzero).any():
         return float(stats.wilcoxon(nonzero).pvalue)
-    ranks = stats.rankdata(np.abs(nonzero))  # multiples of ½: their sums are exact
-    signs = np.arange(2**n)[:, None] >> np.arange(n) & 1  # (2ⁿ, n) all that chance can do
-    from_middle = np.abs(signs @ ranks - ranks.sum() / 2)
-    observed = abs(ranks[nonzero > 0].sum() - ranks.sum() / 2)
-    return float(np.mean(from_middle >= observed))
+    if n < 2:  # one difference has either sign as likely
+        return 1.0
+    ranks = np.sign(nonzero) * stats.rankdata(np.abs(nonzero))
+    # Of a single sample it permutes the signs, and goes through all where it may make so many.
+    test = stats.permutation_test(
+        (ranks,), np.sum, permutation_type="samples", n_resamples=2**MOST_SIGNS
+    )
+    return float(test.pvalue)
 
 
 def cliques(ranks: FloatArray, difference: float) -> list[tuple[int, int]]:
