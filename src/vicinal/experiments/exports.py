@@ -22,7 +22,7 @@ def long_csv(summary: Summary) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    hidden = ("paper", "machines", "on_gpu")
+    hidden = ("paper", "sampled", "machines", "on_gpu")
     names = [field.name for field in fields(Cell) if field.name not in hidden]
     writer.writerow(["dataset", "method", *names, "paper_mean", "paper_std"])
     for name in summary.datasets:

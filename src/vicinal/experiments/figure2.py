@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,6 +29,8 @@ SMOOTHED = 5
 """The paper's r̂e(·, K) is the mean of re(·, K + 1) … re(·, K + 5)."""
 CURVES = (-9, -4, 5, 10)
 """Exponents of the curves; the paper's text names these."""
+SIGNS = {"ann-": -1.0, "ann+": 1.0}
+"""Method → sign of its α, in the order of the figure."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def tasks(data: Dataset, n_splits: int) -> list[PathTask]:
     return [
         PathTask(data, method, sign * alpha, split)
         for split in range(n_splits)
-        for method, sign in (("ann-", -1.0), ("ann+", 1.0))
+        for method, sign in SIGNS.items()
         for alpha in VALUES
     ]
 
@@ -149,12 +150,24 @@ def study(store: Store, method: str) -> Study | None:
     return Study(accuracy, n_splits)
 
 
+def both(store: Store) -> dict[str, Study] | None:
+    """Method → what was measured; None unless both have been.
+
+    Parameters
+    ----------
+    store : with the measurements
+    """
+    found = {method: study(store, method) for method in SIGNS}
+    complete = {method: measured for method, measured in found.items() if measured is not None}
+    return complete if len(complete) == len(SIGNS) else None
+
+
 def draw(studies: dict[str, Study]) -> Any:
     """Six panels, ANN⁻ above ANN⁺.
 
     Parameters
     ----------
-    studies : of "ann-" and "ann+"
+    studies : of both methods
     """
     figure = new_figure(12, 7)
     rows = figure.subplots(2, 3)
@@ -190,15 +203,13 @@ def _draw_map(figure: Any, axes: Any, accuracy: FloatArray, title: str, sign: st
     axes.set(title=title, xlabel=f"log₂ {sign}α", ylabel="log₂ γ", xticks=ticks, yticks=ticks)
 
 
-def write(store: Store, out: Path, methods: Sequence[str] = ("ann-", "ann+")) -> list[Path]:
+def write(store: Store, out: Path) -> list[Path]:
     """Write figure2.png and figure2.svg, if everything has been measured.
 
     Parameters
     ----------
     store : with the measurements
     out : the folder
-    methods : from above
     """
-    studies = {method: study(store, method) for method in methods}
-    complete = {method: found for method, found in studies.items() if found is not None}
-    return save(draw(complete), out, "figure2") if len(complete) == len(methods) else []
+    studies = both(store)
+    return [] if studies is None else save(draw(studies), out, "figure2")

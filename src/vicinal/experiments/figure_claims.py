@@ -14,7 +14,6 @@ from vicinal.experiments.verdicts import FAILS, NOT_MEASURED, Verdict
 
 Measure: TypeAlias = Callable[[Store], Verdict]
 
-BOTH = ("ann-", "ann+")
 MAGNITUDE = 10.0
 COSTS = 0.5
 """Points that may be lost by tuning α and γ one after the other."""
@@ -55,11 +54,11 @@ def _minus_is_faster(store: Store) -> Verdict:
 
 
 def _tuned_separately(store: Store) -> Verdict:
+    studies = figure2.both(store)
+    if studies is None:
+        return NOT_MEASURED
     texts, losses = [], []
-    for method in BOTH:
-        study = figure2.study(store, method)
-        if study is None:
-            return NOT_MEASURED
+    for method, study in studies.items():
         accuracy = 100 * study.alpha_gamma  # (α, γ)
         middle = figure2.EXPONENTS.index(0)
         alpha = int(accuracy[:, middle].argmax())
@@ -77,11 +76,11 @@ def _tuned_separately(store: Store) -> Verdict:
 
 
 def _same_k(store: Store) -> Verdict:
+    studies = figure2.both(store)
+    if studies is None:
+        return NOT_MEASURED
     texts, verdicts = [], []
-    for method in BOTH:
-        study = figure2.study(store, method)
-        if study is None:
-            return NOT_MEASURED
+    for method, study in studies.items():
         summits = study.gamma_k.argmax(axis=1) + 1
         low, high = np.percentile(summits, [25, 75])
         label = method_label(method)
@@ -107,11 +106,11 @@ def _same_tendency(curves: Callable[[figure2.Study], figure2.FloatArray]) -> Mea
     """Whether the curves over K of the figure go up and down together."""
 
     def measure(store: Store) -> Verdict:
+        studies = figure2.both(store)
+        if studies is None:
+            return NOT_MEASURED
         texts, lowest = [], []
-        for method in BOTH:
-            study = figure2.study(store, method)
-            if study is None:
-                return NOT_MEASURED
+        for method, study in studies.items():
             drawn = curves(study)[_DRAWN]
             lowest.append(float(np.corrcoef(drawn).min()))
             texts.append(f"{method_label(method)}: {lowest[-1]:.2f}")

@@ -7,10 +7,11 @@ import time
 from collections.abc import Sequence
 
 from vicinal.experiments.manifest import DATASETS
-from vicinal.experiments.methods import METHODS, Automatic
+from vicinal.experiments.methods import METHODS
 from vicinal.experiments.progress import in_words
 from vicinal.experiments.records import Measurement, Record, Result
 from vicinal.experiments.store import Store
+from vicinal.experiments.summary import AUTO
 from vicinal.experiments.table2 import compared
 from vicinal.experiments.tables import markdown_table
 
@@ -73,17 +74,9 @@ def _table_command(results: Sequence[Result]) -> str:
     if methods != {method.name for method in compared(METHODS.values(), first.protocol)}:
         words.append(f"--methods {','.join(name for name in METHODS if name in methods)}")
     words.append(f"--splits {max(result.split for result in results) + 1}")
-    samples = {
-        result.tuning_rows
-        for result in results
-        if result.tuning_rows is not None
-        and result.n_train is not None
-        and result.tuning_rows < result.n_train
-        and result.method in METHODS
-        and not isinstance(METHODS[result.method], Automatic)
-    }
+    samples = [r.tuning_rows for r in results if r.sampled and r.method != AUTO]
     if samples:
-        words.append(f"--tuning-rows {max(samples)}")
+        words.append(f"--tuning-rows {samples[0]}")
     if first.backend:
         words.append(f"--backend {first.backend}")
     return " ".join(words)

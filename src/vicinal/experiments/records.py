@@ -62,6 +62,13 @@ class Result:
         return self.tune_seconds + self.fit_seconds + self.predict_seconds
 
     @property
+    def sampled(self) -> bool:
+        """Whether it was tuned on a sample of the training rows."""
+        if self.tuning_rows is None or self.n_train is None:
+            return False
+        return self.tuning_rows < self.n_train
+
+    @property
     def backend(self) -> str:
         """What computed it, where that was chosen; empty for what the learner chooses itself."""
         return str(json.loads(self.parameters).get("backend", ""))

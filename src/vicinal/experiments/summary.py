@@ -38,17 +38,12 @@ class Cell:
     tuning_rows: int | None = None
     """Rows tuned on, the fewest."""
     n_train: int | None = None
+    sampled: bool = False
+    """Whether some of it was tuned on a sample of the training rows."""
     machines: frozenset[str] = frozenset()
     on_gpu: bool = False
     """Whether a GPU computed some of it."""
     paper: PaperValue | None = None
-
-    @property
-    def sampled(self) -> bool:
-        """Whether it was tuned on a sample of the training rows."""
-        if self.tuning_rows is None or self.n_train is None:
-            return False
-        return self.tuning_rows < self.n_train
 
 
 @dataclass(frozen=True)
@@ -166,6 +161,7 @@ def _cell(results: list[Result], paper: PaperValue | None) -> Cell:
         cpu_seconds=seconds("cpu"),
         tuning_rows=min((r.tuning_rows for r in good if r.tuning_rows is not None), default=None),
         n_train=max((r.n_train for r in good if r.n_train is not None), default=None),
+        sampled=any(r.sampled for r in good),
         machines=frozenset(r.machine for r in good),
         on_gpu=any(r.backend for r in good),
         paper=paper,

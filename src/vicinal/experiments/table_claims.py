@@ -64,7 +64,7 @@ def _beats(first: str, second: str) -> Callable[[Summary], Verdict]:
             f"{found} wins/ties/losses on {len(scores)} data sets, mean difference "
             f"{gain:+.2f} points, Wilcoxon p = {found.p:.2g}"
         )
-        return by_duel(measured, found.wins, found.losses, found.p)
+        return by_duel(measured, found)
 
     return judge
 
@@ -117,7 +117,7 @@ def bears_noise(honest: Summary, noisy: Summary) -> Verdict:
         f"of {len(names)} data sets); ANN⁻ loses less: {found} wins/ties/losses, Wilcoxon "
         f"p = {found.p:.2g}"
     )
-    return by_duel(measured, found.wins, found.losses, found.p)
+    return by_duel(measured, found)
 
 
 TABLE_CLAIMS: tuple[tuple[str, Callable[[Summary], Verdict]], ...] = (

@@ -164,7 +164,7 @@ def remarks(summary: Summary) -> list[str]:
     summary : of one protocol
     """
     found = [
-        f"{DATASETS[name].label}: {DATASETS[name].differs}."
+        f"{dataset_label(name)}: {DATASETS[name].differs}."
         for name in summary.datasets
         if name in DATASETS and DATASETS[name].differs
     ]
@@ -263,14 +263,7 @@ def latex(summary: Summary) -> str:
 
 def _ascii(text: str) -> str:
     """For a comment: what has no letter in ASCII is left out or spelled."""
-    for old, new in (
-        ("χ²", "chi2"),
-        ("⁺", "+"),
-        ("⁻", "-"),
-        ("–", "-"),
-        ("…", "..."),
-        ("√", "sqrt"),
-    ):
+    for old, new in (("χ²", "chi2"), ("⁺", "+"), ("⁻", "-"), ("–", "-")):
         text = text.replace(old, new)
     return text.encode("ascii", "ignore").decode()
 

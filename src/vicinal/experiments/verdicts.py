@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vicinal.experiments.statistics import Duel
+
 SIGNIFICANT = 0.05
 
 
@@ -19,14 +21,14 @@ NOT_MEASURED = Verdict("no complete results", "not measured yet")
 FAILS = "**does not hold**"
 
 
-def by_duel(measured: str, wins: int, losses: int, p: float) -> Verdict:
+def by_duel(measured: str, found: Duel) -> Verdict:
     """More wins than losses, and hardly by chance.
 
     Parameters
     ----------
     measured : in words
-    wins, losses, p : of the duel
+    found : the duel
     """
-    if wins <= losses:
+    if found.wins <= found.losses:
         return Verdict(measured, FAILS)
-    return Verdict(measured, "holds" if p < SIGNIFICANT else "in tendency; it may be chance")
+    return Verdict(measured, "holds" if found.p < SIGNIFICANT else "in tendency; it may be chance")
