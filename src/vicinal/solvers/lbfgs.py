@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -38,15 +40,48 @@ def lbfgs(
     (usual at the kinks of a hinge) but has seen a lower point, that point is the next iterate, and
     SciPy starts from it anew; where it has seen none, the run ends ("step").
     """
-    return solve(_quasi_newton, problem, start, max_iter=max_iter, tol=tol, callback=callback)
+    return solve(_QuasiNewton(), problem, start, max_iter=max_iter, tol=tol, callback=callback)
 
 
-def _quasi_newton(run: Run) -> StopReason:
-    if reason := run.stop(norm(run.start.gradient)):
+def lbfgs_at(
+    problem: Problem, start: ArrayLike, *, stops: Sequence[int], tol: float = 1e-5
+) -> list[Solution]:
+    """The solutions of ``lbfgs`` for each of these ``max_iter``, from one descent.
+
+    A descent with a smaller ``max_iter`` is the beginning of one with a larger.
+    """
+    descend = _QuasiNewton(frozenset(stops))
+    last = solve(descend, problem, start, max_iter=max(stops), tol=tol, callback=None)
+    return [descend.stopped.get(stop, last) for stop in stops]
+
+
+class _QuasiNewton:
+    """The descent; it keeps what it would return if it were stopped after certain iterations."""
+
+    def __init__(self, stops: frozenset[int] = frozenset()) -> None:
+        self._stops = stops
+        self.stopped: dict[int, Solution] = {}
+
+    def __call__(self, run: Run) -> StopReason:
+        return _quasi_newton(run, self.stop)
+
+    def stop(self, run: Run, point: Point, lowest: Point) -> StopReason | None:
+        """Whether to stop at this iterate, ``lowest`` being the lowest point evaluated so far."""
+        reason = run.stop(norm(point.gradient))
+        if reason is None and run.n_iter in self._stops:
+            self.stopped[run.n_iter] = run.solution("max_iter", lowest)
+        return reason
+
+
+Stop: TypeAlias = Callable[[Run, Point, Point], StopReason | None]
+
+
+def _quasi_newton(run: Run, stop: Stop) -> StopReason:
+    if reason := stop(run, run.start, run.start):
         return reason
     base, length = run.start, FIRST_MOVE * run.scale
     while True:
-        search = _Search(run, base, length)
+        search = _Search(run, stop, base, length)
         try:
             _minimize(search, run.max_iter)
         finally:
@@ -61,7 +96,7 @@ def _quasi_newton(run: Run) -> StopReason:
         base = search.lowest
         if run.finish_iteration(base, length):
             return "callback"
-        if reason := run.stop(norm(base.gradient)):
+        if reason := stop(run, base, base):
             return reason
 
 
@@ -76,9 +111,9 @@ def _minimize(search: _Search, max_iter: int) -> None:
         "gtol": 0.0,
     }
     minimize(
-        search.value_and_gradient,
+        search.value,
         search.start,
-        jac=True,
+        jac=search.gradient,
         method="L-BFGS-B",
         callback=search.finish_iteration,
         options=options,
@@ -88,8 +123,8 @@ def _minimize(search: _Search, max_iter: int) -> None:
 class _Search:
     """What SciPy calls: it scales, remembers the last evaluation, and reports each iteration."""
 
-    def __init__(self, run: Run, base: Point, length: float) -> None:
-        self._run = run
+    def __init__(self, run: Run, stop: Stop, base: Point, length: float) -> None:
+        self._run, self._stop = run, stop
         self._length = length
         self._height = length * norm(base.gradient)
         self._iterate = self._last = self.lowest = base
@@ -100,17 +135,21 @@ class _Search:
         """u = θ/ℓ, flat and in float64."""
         return point.params.ravel().astype(np.float64) / self._length
 
-    def value_and_gradient(self, unit: Vector) -> tuple[float, Vector]:
-        """φ and ∇φ at u."""
+    def value(self, unit: Vector) -> float:
+        """φ at u."""
         point = self._at(unit)
-        if not np.isfinite(point.value):
-            return self._wall(point), np.zeros_like(unit)
-        gradient = point.gradient.ravel().astype(np.float64)
-        return point.value / self._height, gradient * (self._length / self._height)
+        return point.value / self._height if math.isfinite(point.value) else self._wall(point)
+
+    def gradient(self, unit: Vector) -> Vector:
+        """∇φ at u; zero at a wall."""
+        point = self._at(unit)
+        if not math.isfinite(point.value):
+            return np.zeros_like(unit)
+        return point.gradient.ravel().astype(np.float64) * (self._length / self._height)
 
     def _at(self, unit: Vector) -> Point:
-        """The point at u. It is known at the start, and where a line search has just ended."""
-        if not np.array_equal(unit, self._last_unit):
+        """The point at u, which is known if it is the last one, or the start."""
+        if not (unit == self._last_unit).all():
             shape = self._iterate.params.shape
             params = (unit * self._length).reshape(shape).astype(self._run.dtype, copy=False)
             self._last, self._last_unit = self._run.evaluate(params), unit.copy()
@@ -137,6 +176,6 @@ class _Search:
         if run.finish_iteration(point, move):
             self.reason = "callback"
         else:
-            self.reason = run.stop(norm(point.gradient))
+            self.reason = self._stop(run, point, self.lowest)
         if self.reason is not None:
             raise StopIteration

@@ -2,13 +2,14 @@
 
 A solver is a function ``descend(run) -> StopReason``. It evaluates and projects through the run,
 tells it of every accepted point and every finished iteration, and asks it whether to stop;
-``solve`` turns what the run has seen into a ``Solution``.
+``solve`` turns what the run has seen into a ``Solution``. Written as a generator (`Steps`) that
+asks for its points, it can go in step with other runs too (``in_step.py``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,6 +38,12 @@ class Point(NamedTuple):
     params: FloatArray
     value: float
     gradient: FloatArray
+
+
+def evaluated(params: FloatArray, value: float, gradient: FloatArray) -> Point:
+    """The point; where J or its gradient is not finite J counts as +∞: no step goes there."""
+    finite = math.isfinite(value) and bool(np.isfinite(gradient).all())
+    return Point(params, float(value) if finite else math.inf, gradient)
 
 
 class Run:
@@ -73,10 +80,8 @@ class Run:
         self.scale = self._first_scale()
 
     def evaluate(self, params: FloatArray, rows: NDArray[np.intp] | None = None) -> Point:
-        """J and ∇J at ``params``. Where either is not finite J counts as +∞: no step goes there."""
-        value, gradient = self.problem.value_and_gradient(params, rows)
-        finite = math.isfinite(value) and bool(np.isfinite(gradient).all())
-        return Point(params, float(value) if finite else math.inf, gradient)
+        """J and ∇J at ``params``."""
+        return evaluated(params, *self.problem.value_and_gradient(params, rows))
 
     def project(self, params: FloatArray) -> FloatArray:
         """ψ(params): the nearest feasible point, in the dtype of the start."""
@@ -135,10 +140,12 @@ class Run:
             tol=self.tol,
         )
 
-    def solution(self, reason: StopReason) -> Solution:
-        """The best point, with the evidence."""
-        history = np.array(self.history)
-        return Solution(self.best.params, self.best.value, self.n_iter, reason, history)
+    def solution(self, reason: StopReason, seen: Point | None = None) -> Solution:
+        """The best point, with the evidence; ``seen`` if that is better, though no iterate."""
+        best, history = self.best, self.history
+        if seen is not None and seen.value < best.value:
+            best, history = seen, [*history, seen.value]
+        return Solution(best.params, best.value, self.n_iter, reason, np.array(history))
 
     def _feasible(self, params: FloatArray) -> FloatArray:
         """The start itself, to the last bit, unless more than rounding makes it infeasible."""
@@ -158,6 +165,24 @@ class Run:
 
 
 Descent: TypeAlias = Callable[[Run], StopReason]
+Steps: TypeAlias = Generator[FloatArray, Point, StopReason]
+"""A descent that yields the θ it wants evaluated, and is sent the point."""
+
+
+def follow(steps: Callable[[Run], Steps]) -> Descent:
+    """The descent that takes these steps alone."""
+
+    def descend(run: Run) -> StopReason:
+        asking = steps(run)
+        try:
+            params = next(asking)
+            while True:
+                params = asking.send(run.evaluate(params))
+        except StopIteration as end:
+            reason: StopReason = end.value
+            return reason
+
+    return descend
 
 
 def solve(
