@@ -11,6 +11,7 @@ import pytest
 
 from vicinal.kernels import Comparisons, ReferenceKernel, make_kernel
 from vicinal.kernels.cpu import CpuKernel, _Sweep
+from vicinal.kernels.cpu_layout import Arrangement
 from vicinal.kernels.cpu_rows import DIRECT
 from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.soft_average import soft_average, soft_weights
@@ -160,9 +161,9 @@ def test_tiles_are_really_skipped():
     """Otherwise the test above would prove nothing."""
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
     comparisons = compare(Z, offsets)
-    sweep = _Sweep(comparisons, Z, Z, 1.0, 1.0, False)
+    sweep = _Sweep(comparisons, Arrangement.of(comparisons), Z, Z, 1.0, 1.0, False)
     assert sweep.reordered
-    ((quads, labels, _), *_) = sweep.blocks(sweep.quads_of(comparisons.anchors))
+    ((quads, labels, *_), *_) = sweep.blocks(comparisons.anchors)
     n_tiles = sweep._tiles.low.shape[1]
     runs = np.empty((len(quads), n_tiles + 3, 2), dtype=np.int64)
     counts = np.zeros((len(quads), 2), dtype=np.int64)
@@ -241,7 +242,10 @@ def test_a_few_rows_underflow_where_most_do_not(dtype):
     Z[400] -= 14.0 if dtype == "f8" else 5.0  # at d = 392 (50): a number, but almost none
     Z = (Z - Z.mean(axis=0)).astype(dtype)
     comparisons = compare(Z, offsets)
-    assert _Sweep(comparisons, Z, Z, 1.0, 1.0, False)._modes == (DIRECT, DIRECT)
+    assert _Sweep(comparisons, Arrangement.of(comparisons), Z, Z, 1.0, 1.0, False)._modes == (
+        DIRECT,
+        DIRECT,
+    )
     reference, compiled = (
         (kernel(comparisons).sweep(z, z, recorder, alpha=1.0), recorder.s, recorder.t)
         for kernel, z, recorder in (

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numba
 import numpy as np
 
 from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray, IndexLists, Respond
 from vicinal.kernels.cpu_layout import (
-    Quads,
+    Arrangement,
+    Block,
+    cut_into_blocks,
     cut_into_quads,
     no_tiles,
     rotate_to_principal_axes,
@@ -52,8 +55,15 @@ class CpuKernel:
     def __init__(self, comparisons: Comparisons, n_threads: int | None = None) -> None:
         self._comparisons = comparisons
         self._n_threads = n_threads
-        offsets = np.asarray(comparisons.offsets)
-        self._all_quads = cut_into_quads(np.sort(comparisons.anchors), offsets)
+        self._unmoved = Arrangement.of(comparisons)
+
+    @cached_property
+    def _all_blocks(self) -> list[Block]:
+        """Of all anchors, where points keep the order of the rows."""
+        anchors, offsets = np.sort(self._comparisons.anchors), self._unmoved.offsets
+        return cut_into_blocks(
+            cut_into_quads(anchors, offsets), _quads_a_block(len(self._unmoved.order))
+        )
 
     def sweep(
         self,
@@ -67,13 +77,12 @@ class CpuKernel:
         rows: IndexArray | None = None,
     ) -> FloatArray:
         """See :meth:`vicinal.kernels.contract.Kernel.sweep`."""
-        sweep = _Sweep(self._comparisons, Z, V, float(alpha), float(beta), symmetric)
+        sweep = _Sweep(self._comparisons, self._unmoved, Z, V, float(alpha), float(beta), symmetric)
         if rows is None and not sweep.reordered:
-            blocks = sweep.blocks(self._all_quads)
+            blocks = self._all_blocks
         else:
-            rows = self._comparisons.anchors if rows is None else rows
-            blocks = sweep.blocks(sweep.quads_of(rows))
-        elements = QUAD * sum(len(quads) for quads, _, _ in blocks) * len(Z)
+            blocks = sweep.blocks(self._comparisons.anchors if rows is None else rows)
+        elements = QUAD * sum(len(block.quads) for block in blocks) * len(Z)
         n_threads = min(self._threads_for(elements), max(len(blocks), 1))
         # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
         shares = [blocks[i::n_threads] for i in range(n_threads)]
@@ -106,6 +115,7 @@ class _Sweep:
     def __init__(
         self,
         comparisons: Comparisons,
+        unmoved: Arrangement,
         Z: FloatArray,
         V: FloatArray,
         alpha: float,
@@ -116,37 +126,29 @@ class _Sweep:
         self._alpha, self._beta, self._symmetric = alpha, beta, symmetric
         self._use_similar = comparisons.similar is None
         self._use_dissimilar = comparisons.dissimilar is None
-        self._lay_out()
+        self._lay_out(unmoved)
         self._slope_sums = np.zeros(len(Z))
         self._product = np.zeros((len(Z), self._VT.shape[0]))
 
     # -- layout ------------------------------------------------------------------------------
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, unmoved: Arrangement) -> None:
         """Points in the order and the form that the compiled loops want."""
-        offsets = np.ascontiguousarray(self._comparisons.offsets, dtype=np.int64)
-        n = len(self._Z)
-        Z = self._Z
+        Z, placed, offsets = self._Z, unmoved, unmoved.offsets
         norms = np.einsum("ij,ij->i", Z, Z)
         gaps = self._gaps()
-        prune = n >= MIN_POINTS and _is_spread_out(norms, max(gaps))
+        prune = len(Z) >= MIN_POINTS and _is_spread_out(norms, max(gaps))
         if prune:
             Z = rotate_to_principal_axes(Z)
-            order = compact_order(Z, offsets)
-            position = np.empty(n, dtype=np.int64)
-            position[order] = np.arange(n)
-        else:
-            order = position = np.arange(n)
-        self._order, self._position, self._prune = order, position, prune
-        permuted = order if prune else slice(None)
-        ZT = transpose_padded(Z[permuted])
-        self._VT = transpose_padded(self._V[permuted])
+            placed = Arrangement.of(self._comparisons, compact_order(Z, offsets))
+        self._placed, self._prune = placed, prune
+        ZT = transpose_padded(Z[placed.permuted])
+        self._VT = transpose_padded(self._V[placed.permuted])
         tiles = make_tiles(ZT, offsets) if prune else no_tiles(ZT.dtype)
-        groups = self._comparisons.groups
-        groups = np.empty(0, dtype=np.int64) if groups is None else groups[permuted]
-        self._points = (ZT, norms[permuted], np.ascontiguousarray(groups, dtype=np.int64))
-        self._offsets, self._tiles, self._tile_gaps = offsets, tiles, gaps
-        self._sides = self._sides_in(permuted)
+        self._points = (ZT, norms[placed.permuted], placed.groups)
+        self._tiles, self._tile_gaps = tiles, gaps
+        used = self._use_similar, self._use_dissimilar
+        self._sides = (self._alpha, self._beta, *used, *placed.sizes)
         # No squared distance exceeds 4 max‖z‖², the points being centered; 2 mean‖z‖² is typical.
         farthest, typical = 4.0 * float(norms.max(initial=0.0)), 2.0 * float(norms.mean())
         self._modes = tuple(_mode(a, farthest, typical, Z.dtype) for a in (self._alpha, self._beta))
@@ -162,16 +164,6 @@ class _Sweep:
 
         return of(self._use_similar, self._alpha), of(self._use_dissimilar, self._beta)
 
-    def _sides_in(self, permuted: slice | IndexArray) -> tuple:
-        sizes = (self._comparisons.n_similar, self._comparisons.n_dissimilar)
-        return (
-            self._alpha,
-            self._beta,
-            self._use_similar,
-            self._use_dissimilar,
-            *(np.ascontiguousarray(size[permuted], dtype=np.int64) for size in sizes),
-        )
-
     # -- work --------------------------------------------------------------------------------
 
     @property
@@ -179,45 +171,38 @@ class _Sweep:
         """Whether positions differ from rows."""
         return self._prune
 
-    def quads_of(self, rows: IndexArray) -> Quads:
-        """The rows cut into quads of positions."""
-        return cut_into_quads(np.sort(self._position[rows]), self._offsets)
+    def blocks(self, rows: IndexArray) -> list[Block]:
+        """The rows cut into quads of positions, in blocks whose weights fit a cache."""
+        quads = cut_into_quads(np.sort(self._placed.position[rows]), self._placed.offsets)
+        return cut_into_blocks(quads, _quads_a_block(len(self._Z)))
 
-    def blocks(self, quads: Quads) -> list[Quads]:
-        """Quads in blocks whose weights fit a cache."""
-        size = max(1, BLOCK_ELEMENTS // (QUAD * len(self._Z)))
-        return [
-            (quads[0][i : i + size], quads[1][i : i + size], quads[2][i : i + size])
-            for i in range(0, len(quads[0]), size)
-        ]
-
-    def run(self, blocks: list[Quads], respond: Respond) -> _Part:
+    def run(self, blocks: list[Block], respond: Respond) -> _Part:
         """Forward, respond, backward for every block of one thread's share."""
         part = self._empty_part()
         if not blocks:
             return part
-        q, n = max(len(quads) for quads, _, _ in blocks), len(self._Z)
+        q, n = max(len(block.quads) for block in blocks), len(self._Z)
         max_runs = self._tiles.low.shape[1] + 3
         E = np.empty(
             (QUAD * q, n if self._use_similar or self._use_dissimilar else 0), self._Z.dtype
         )
         runs = np.empty((q, max_runs, 2), dtype=np.int64)
         counts = np.zeros((q, 2), dtype=np.int64)
-        for quads, labels, real in blocks:
+        for quads, labels, taken, anchors in blocks:
             averages = np.zeros((len(quads), QUAD, 2))
             sums = np.ones((len(quads), QUAD, 2))
             memory = (E, runs, counts, averages, sums)
             self._choose_runs(quads, labels, runs, counts)
             forward(quads, self._points, self._sides, self._modes, memory)
-            taken = np.arange(QUAD) < real[:, None]  # (q, 4) padding out
-            rows = self._order[quads[taken]]
-            s, t = averages[taken].T
+            rows = self._placed.order[anchors]
+            s, t = averages.reshape(-1, 2)[taken].T
             similar, dissimilar = self._forward_lists(rows, s, t)
             ds, dt = respond(rows, s, t)
             coefficients = np.zeros((len(quads), QUAD, 2))
-            coefficients[taken, 0] = ds if self._use_similar else 0.0
-            coefficients[taken, 1] = dt if self._use_dissimilar else 0.0
-            self._slope_sums[rows] = coefficients[taken].sum(axis=1)
+            worth = coefficients.reshape(-1, 2)  # (4q, 2) of every place, those of padding 0
+            worth[taken, 0] = ds if self._use_similar else 0.0
+            worth[taken, 1] = dt if self._use_dissimilar else 0.0
+            self._slope_sums[rows] = worth[taken].sum(axis=1)
             coefficients /= sums
             backward(
                 quads,
@@ -242,7 +227,7 @@ class _Sweep:
             needed_runs(quads, labels, ZT, groups, self._tiles, self._tile_gaps, runs, counts)
         else:
             used = self._use_similar, self._use_dissimilar
-            whole_runs(labels, self._offsets, *used, runs, counts)
+            whole_runs(labels, self._placed.offsets, *used, runs, counts)
 
     def _empty_part(self) -> _Part:
         n = len(self._Z)
@@ -269,12 +254,12 @@ class _Sweep:
         delta = np.zeros(len(self._Z))  # by position
         for part in parts:
             delta += part.columns
-        out = (delta[self._position] + self._slope_sums)[:, None] * self._V
+        out = (delta[self._placed.position] + self._slope_sums)[:, None] * self._V
         out *= 1.0 if self._symmetric else 0.5
-        out -= self._product[self._position, :c]
+        out -= self._product[self._placed.position, :c]
         for part in parts:
             if self._symmetric:
-                out -= part.transposed.T[self._position, :c]
+                out -= part.transposed.T[self._placed.position, :c]
             if part.listed.size:
                 out += part.listed
         return out.astype(self._V.dtype, copy=False)
@@ -325,8 +310,17 @@ def _mode(exponent: float, farthest: float, typical: float, dtype: np.dtype) -> 
     """How exponents −α d up to α·farthest, most about α·typical, are best kept in range."""
     if abs(exponent) * farthest <= 0.5:
         return GENTLE
-    reach = -0.4 * np.log(np.finfo(dtype).tiny)
-    return DIRECT if 0 < exponent * typical < reach else SHIFTED
+    return DIRECT if 0 < exponent * typical < _reach(dtype) else SHIFTED
+
+
+@cache
+def _reach(dtype: np.dtype) -> float:
+    """The exponent that a typical distance may have where exponentials are taken as they are."""
+    return float(-0.4 * np.log(np.finfo(dtype).tiny))
+
+
+def _quads_a_block(n: int) -> int:
+    return max(1, BLOCK_ELEMENTS // (QUAD * n))
 
 
 def _is_spread_out(norms: FloatArray, gap: float) -> bool:

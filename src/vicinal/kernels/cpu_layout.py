@@ -2,16 +2,82 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vicinal.kernels.contract import FloatArray, IndexArray
+from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray
 from vicinal.kernels.cpu_pruning import Tiles
 from vicinal.kernels.cpu_tiles import QUAD
 
 Quads: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
 """Quads (q, 4) of positions, their classes (q,), and how many of the 4 are real (q,)."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The comparisons in the order of positions; where points lie does not change it."""
+
+    order: IndexArray
+    """(n,) rows by position."""
+    position: IndexArray
+    """(n,) positions by row."""
+    permuted: slice | IndexArray
+    """The order as an index, free where it is that of the rows."""
+    offsets: IndexArray
+    groups: IndexArray
+    """(n,), or empty where there are none."""
+    sizes: tuple[IndexArray, IndexArray]
+    """(n,) how many similar, how many dissimilar ones."""
+
+    @classmethod
+    def of(cls, comparisons: Comparisons, order: IndexArray | None = None) -> Arrangement:
+        """In the order given, else in that of the rows."""
+        n = len(comparisons.n_similar)
+        rows = position = np.arange(n)
+        permuted: slice | IndexArray = slice(None)
+        if order is not None:
+            permuted, position = order, np.empty(n, dtype=np.int64)
+            position[order] = rows
+            rows = order
+        groups = np.empty(0) if comparisons.groups is None else comparisons.groups[permuted]
+        sizes = comparisons.n_similar[permuted], comparisons.n_dissimilar[permuted]
+        return cls(
+            rows,
+            position,
+            permuted,
+            _int64(comparisons.offsets),
+            _int64(groups),
+            (_int64(sizes[0]), _int64(sizes[1])),
+        )
+
+
+def _int64(values: IndexArray | FloatArray) -> IndexArray:
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+class Block(NamedTuple):
+    """Quads whose weights fit a cache."""
+
+    quads: IndexArray
+    """(q, 4) positions; where a class ends, its last one repeated."""
+    labels: IndexArray
+    """(q,) their classes."""
+    taken: IndexArray
+    """Which of the 4q places are not such repetitions."""
+    anchors: IndexArray
+    """The positions there."""
+
+
+def cut_into_blocks(quads: Quads, size: int) -> list[Block]:
+    """At most ``size`` quads each."""
+    blocks = []
+    for start in range(0, len(quads[0]), size):
+        block, labels, real = (part[start : start + size] for part in quads)
+        taken = np.flatnonzero(np.arange(QUAD) < real[:, None])
+        blocks.append(Block(block, labels, taken, block.ravel()[taken]))
+    return blocks
 
 
 def transpose_padded(points: FloatArray) -> FloatArray:
