@@ -98,18 +98,15 @@ def _vote_winners(
     R: FloatArray, codes: IndexArray, Z: FloatArray, ks: IndexArray, backend: str
 ) -> Iterator[IndexArray]:
     """Most frequent class of the K nearest, ties to the nearest; (number of K, b) a block."""
+    from vicinal.kernels._votes_numba import majorities
+
     c, k = int(codes.max()) + 1, int(max(ks))
     find = all_search(R, backend)
     for block in _blocks(len(Z), k + c):
         labels = codes[find(Z[block], k=k).ids]  # (b, k), nearest first
-        b = np.arange(len(labels))[:, None]
-        votes, counted, winners = np.zeros((len(labels), c), dtype=np.intp), 0, []
-        for K in ks:
-            np.add.at(votes, (b, labels[:, counted:K]), 1)
-            counted = K
-            leading = votes[b, labels[:, :K]] == votes.max(axis=1, keepdims=True)  # (b, K)
-            winners.append(labels[b[:, 0], np.argmax(leading, axis=1)])
-        yield np.array(winners)
+        winners = np.empty((len(ks), len(labels)), dtype=np.intp)
+        majorities(labels, np.asarray(ks, dtype=np.intp), c, winners)
+        yield winners
 
 
 def _blocks(n: int, neighbors: int) -> Iterator[slice]:
