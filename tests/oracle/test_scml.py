@@ -8,7 +8,8 @@ from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from vicinal.exceptions import SaturatedStartWarning
-from vicinal.learners.composition import Composition, TripletSums, mean_hinge
+from vicinal.learners.composition import TripletSums
+from vicinal.learners.hinge_compositions import HingeCompositions
 from vicinal.learners.local_bases import lda_directions, local_lda
 from vicinal.learners.scml import SCML
 from vicinal.learners.supervision import nearest_triplets
@@ -59,7 +60,7 @@ def test_margins_are_differences_of_distances(toy):
     first, second = sums.moments(bases, u, u)
     np.testing.assert_allclose(first, -(u @ H), atol=1e-10)
     np.testing.assert_allclose(second, H.T * u @ H, atol=1e-10)
-    A = sums.scatter(u)
+    A = sums.scatters(u[None])[0]
     np.testing.assert_allclose(np.diag(bases @ A @ bases.T), first, atol=1e-10)
 
 
@@ -71,15 +72,17 @@ def test_gradient_by_finite_differences(toy, k, width):
     X = np.hstack([X, rng.standard_normal((60, 6))])
     bases = unit_rows(rng.standard_normal((k, 10)))
     sums = TripletSums(X, nearest_triplets(X, y, 3, 10))
-    problem = Composition(sums, bases, lambda m: mean_hinge(m, width), 0.1)
-    assert (problem._projected is not None) == (k == 3)
-    w = rng.rand(k) / k
-    _, gradient = problem.value_and_gradient(w)
+    problems = HingeCompositions(sums, bases, [0.1, 0.5], width)
+    assert (problems._projected is not None) == (k == 3)
+    w = rng.rand(2, k) / k
+    both = np.arange(2)
+    _, gradients = problems.values_and_gradients(both, w)
     for direction in rng.standard_normal((4, k)):
         h = 1e-6
-        ahead = problem.value_and_gradient(w + h * direction)[0]
-        behind = problem.value_and_gradient(w - h * direction)[0]
-        assert (ahead - behind) / (2 * h) == pytest.approx(gradient @ direction, rel=1e-4, abs=1e-5)
+        ahead = problems.values_and_gradients(both, w + h * direction)[0]
+        behind = problems.values_and_gradients(both, w - h * direction)[0]
+        slope = (ahead - behind) / (2 * h)
+        np.testing.assert_allclose(slope, gradients @ direction, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -31,21 +31,34 @@ def pair_distances(Z: FloatArray, a: IndexArray, b: IndexArray, out: FloatArray)
 
 
 @compiled
-def add_laplacian(
+def add_laplacians(
     V: FloatArray,
     a: IndexArray,
     b: IndexArray,
-    c: FloatArray,
+    near: IndexArray,
+    far: IndexArray,
+    u: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Out += Lap·V with Σ_p c_p (v_a − v_b)(v_a − v_b)ᵀ = Vᵀ·Lap·V; pairs of weight 0 are free."""
-    for p in range(a.shape[0]):
-        weight = c[p]
-        if weight == 0.0:
-            continue
-        x, y = V[a[p]], V[b[p]]
-        to_x, to_y = out[a[p]], out[b[p]]
-        for k in range(V.shape[1]):
-            flow = weight * (x[k] - y[k])
-            to_x[k] += flow
-            to_y[k] -= flow
+    """out_m += Lap_m·V, with Vᵀ·Lap_m·V = Σ_r u_mr (v_il v_ilᵀ − v_ij v_ijᵀ), for weightings m.
+
+    The pair (i, j) of triplet r is near_r, the pair (i, l) far_r; pair p is (a_p, b_p). Pairs that
+    weigh nothing are free.
+    """
+    pull, push = np.empty(a.shape[0]), np.empty(a.shape[0])
+    for m in range(u.shape[0]):
+        pull[:] = 0.0
+        push[:] = 0.0
+        for r in range(u.shape[1]):
+            push[far[r]] += u[m, r]
+            pull[near[r]] += u[m, r]
+        for p in range(a.shape[0]):
+            weight = push[p] - pull[p]
+            if weight == 0.0:
+                continue
+            x, y = V[a[p]], V[b[p]]
+            to_x, to_y = out[m, a[p]], out[m, b[p]]
+            for k in range(V.shape[1]):
+                flow = weight * (x[k] - y[k])
+                to_x[k] += flow
+                to_y[k] -= flow

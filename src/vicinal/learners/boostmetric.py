@@ -115,6 +115,8 @@ class BoostMetric(CompositionLearner):
     True
     """
 
+    _differ_in = frozenset({"v"})
+
     def __init__(
         self,
         v: float = 1e-7,

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from vicinal.learners.supervision import Triplets
 
@@ -28,23 +28,24 @@ MAX_ELEMENTS = 2**21
 
 
 def exponential(margins: FloatArray) -> tuple[float, FloatArray]:
-    """ln Σ_r exp(−ρ_r)."""
-    value = float(logsumexp(-margins))
+    """ln Σ_r exp(−ρ_r).
+
+    As SciPy's ``logsumexp`` computes it, to the last bit, without what makes that one several times
+    as slow where there are few triplets: other array libraries, complex numbers, weights.
+    """
+    exponents: FloatArray = -margins
+    largest = float(exponents.max())
+    at_largest = exponents == largest
+    exponents[at_largest] = -np.inf  # their sum, a whole number, is not to be rounded
+    others = float(np.exp(exponents - largest).sum())
+    ties = max(1.0, float(np.count_nonzero(at_largest)))  # none where there is a NaN
+    value = float(np.log1p(others / ties)) + float(np.log(ties)) + largest
     return value, np.exp(-margins - value)
 
 
 def logistic(margins: FloatArray) -> tuple[float, FloatArray]:
     """Σ_r ln(1 + exp(−ρ_r))."""
     return float(np.logaddexp(0.0, -margins).sum()), expit(-margins)
-
-
-def mean_hinge(margins: FloatArray, width: float = 0.0) -> tuple[float, FloatArray]:
-    """Mean of [1 − ρ_r]₊; within ``width`` above the kink a parabola takes over (Huber)."""
-    z = 1.0 - margins
-    if width == 0:
-        return float(np.maximum(z, 0.0).mean()), (z > 0) / len(z)
-    slope = np.clip(z / width, 0.0, 1.0)
-    return float((slope * (z - 0.5 * width * slope)).mean()), slope / len(z)
 
 
 class TripletSums:
@@ -70,68 +71,44 @@ class TripletSums:
         pair_distances(np.ascontiguousarray(self.X @ L.T), self._a, self._b, distances)
         return distances[self._far] - distances[self._near]
 
-    def laplacian(self, u: FloatArray, V: FloatArray) -> FloatArray:
-        """Lap·V (n, c) of V (n, c), with Σ_r u_r (v_il v_ilᵀ − v_ij v_ijᵀ) = Vᵀ·Lap·V."""
-        from vicinal.learners._triplet_sums import add_laplacian
+    def laplacians(self, u: FloatArray, V: FloatArray) -> FloatArray:
+        """(b, n, c) Lap·V of V (n, c) for each of b weightings u (b, t) of the triplets.
 
-        p = len(self._a)
-        weights: Any = np.bincount(self._far, u, p) - np.bincount(self._near, u, p)  # (p,)
-        out = np.zeros_like(V)
-        add_laplacian(V, self._a, self._b, weights, out)
+        Σ_r u_r (v_il v_ilᵀ − v_ij v_ijᵀ) = Vᵀ·Lap·V.
+        """
+        from vicinal.learners._triplet_sums import add_laplacians
+
+        out = np.zeros((len(u), *V.shape))
+        add_laplacians(V, self._a, self._b, self._near, self._far, u, out)
         return out
 
     def moments(self, bases: FloatArray, u: FloatArray, c: FloatArray) -> tuple[Any, Any]:
         """Σ_r u_r h_r (k,) and Σ_r c_r h_r h_rᵀ (k, k), h_r the margins of r under each b bᵀ."""
         P = self.X @ bases.T  # (n, k)
         k = len(bases)
+        # Many triplets share a pair: measured once, where there is room for it.
+        measured = self._squares(P) if len(self._a) * k <= MAX_ELEMENTS else None
         first, second = np.zeros(k), np.zeros((k, k))
         size = max(1, MAX_ELEMENTS // k)
         for start in range(0, self.n_triplets, size):
             part = slice(start, start + size)
             far, near = self._far[part], self._near[part]
-            H = (P[self._a[far]] - P[self._b[far]]) ** 2
-            H -= (P[self._a[near]] - P[self._b[near]]) ** 2  # (size, k)
+            if measured is not None:
+                H = measured[far] - measured[near]  # (size, k)
+            else:
+                H = self._squares(P, far) - self._squares(P, near)
             first += u[part] @ H
             second += (H.T * c[part]) @ H
         return first, second
 
-    def scatter(self, u: FloatArray) -> FloatArray:
-        """(d, d) Σ_r u_r (x_il x_ilᵀ − x_ij x_ijᵀ)."""
-        A = self.X.T @ self.laplacian(u, self.X)
-        return 0.5 * (A + A.T)
+    def _squares(self, P: FloatArray, pairs: IndexArray | slice = slice(None)) -> FloatArray:
+        """(len(pairs), k) squared differences between the rows of P (n, k)."""
+        return (P[self._a[pairs]] - P[self._b[pairs]]) ** 2
 
-
-class Composition:
-    """The problem min_{w ≥ 0} loss(ρ(M)) + penalty·Σ w, M = Σ_k w_k b_k b_kᵀ (for the solvers).
-
-    ∂/∂w_k = penalty − b_kᵀ A b_k with A = Σ_r u_r (x_il x_ilᵀ − x_ij x_ijᵀ), u = −∂loss/∂ρ.
-    """
-
-    def __init__(
-        self, sums: TripletSums, bases: FloatArray, loss: MarginLoss, penalty: float
-    ) -> None:
-        self.sums, self.bases, self.loss, self.penalty = sums, bases, loss, penalty
-        self.n_rows = len(sums.X)
-        k, d = bases.shape
-        # Few bases of many features: the weights' own space is the smaller one to work in.
-        self._projected = sums.X @ bases.T if 27 * k < 26 * d + d * d / 8 else None
-
-    def value_and_gradient(
-        self, params: FloatArray, rows: IndexArray | None = None
-    ) -> tuple[float, FloatArray]:
-        """The objective at weights w (k,), and its gradient; ``rows`` is not supported."""
-        if rows is not None:
-            raise ValueError("triplets do not belong to rows; use a full-batch solver")
-        value, u = self.loss(self.sums.margins(compose(params, self.bases)))
-        if self._projected is not None:
-            V = self._projected
-            quadratic = np.einsum("nk,nk->k", V, self.sums.laplacian(u, V))
-        else:
-            quadratic = np.einsum("kd,kd->k", self.bases @ self.sums.scatter(u), self.bases)
-        return value + self.penalty * float(params.sum()), self.penalty - quadratic
-
-    def project(self, params: FloatArray) -> FloatArray:
-        return np.maximum(params, 0.0)
+    def scatters(self, u: FloatArray) -> FloatArray:
+        """(b, d, d) Σ_r u_r (x_il x_ilᵀ − x_ij x_ijᵀ) for each of b weightings u (b, t)."""
+        A = self.X.T @ self.laplacians(u, self.X)
+        return 0.5 * (A + A.swapaxes(1, 2))
 
 
 def compose(weights: FloatArray, bases: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
@@ -15,6 +16,7 @@ from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, Saturate
 from vicinal.learners.composition import TripletSums, factor
 from vicinal.learners.configuration import check_n_components
 from vicinal.learners.supervision import Triplets, nearest_triplets
+from vicinal.learners.together import copy_fitted
 from vicinal.learners.weak_learner import TripletLearner
 
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -71,11 +73,24 @@ class CompositionLearner(TripletLearner):
 
     def _learn_triplets(self, X: FloatArray, triplets: Triplets, codes: IndexArray | None) -> Self:
         data = self._prepare(X, triplets, codes)
-        composed = self._compose(data)
+        return self._store(data, self._compose(data), X.dtype)
+
+    @classmethod
+    def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
+        first = learners[0]
+        X, codes = first._check_labeled(X, y)
+        data = first._prepare(X, first._triplets_from_labels(X, codes), codes)
+        for learner in learners[1:]:
+            learner._check_parameters(X.shape[1])
+            copy_fitted(first, learner)
+        for learner, composed in zip(learners, cls._compose_alike(learners, data), strict=True):
+            learner._store(data, composed, X.dtype)
+
+    def _store(self, data: TripletData, composed: Composed, dtype: Any) -> Self:
         active = composed.weights > 0
         self.weights_, self.bases_ = composed.weights[active], composed.bases[active]
         self.scale_ = data.scale
-        self.components_ = self._to_components(self.weights_, self.bases_, data.scale, X.dtype)
+        self.components_ = self._to_components(self.weights_, self.bases_, data.scale, dtype)
         self._store_evidence(composed)
         return self
 
@@ -86,6 +101,11 @@ class CompositionLearner(TripletLearner):
 
     def _compose(self, data: TripletData) -> Composed:
         raise NotImplementedError
+
+    @classmethod
+    def _compose_alike(cls, learners: Sequence[Self], data: TripletData) -> list[Composed]:
+        """What ``_compose`` of each gives, of learners that differ in ``_differ_in``."""
+        return [learner._compose(data) for learner in learners]
 
     def _to_components(
         self, weights: FloatArray, bases: FloatArray, scale: float, dtype: Any = np.float64

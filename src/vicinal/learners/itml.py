@@ -113,6 +113,8 @@ class ITML(PairLearner):
     True
     """
 
+    _differ_in = frozenset({"gamma"})
+
     def __init__(
         self,
         gamma: float = 1.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -27,6 +27,7 @@ from vicinal.objective.parametrization import Factor, Metric, Parametrization
 from vicinal.objective.pull import pull_matrix
 from vicinal.objective.sampled_objective import SampledObjective
 from vicinal.solvers import SOLVERS, Problem, Solution, StopReason
+from vicinal.solvers.lbfgs import lbfgs_at
 
 if TYPE_CHECKING:
     from vicinal.learners.neighbor_learner import NeighborLearner
@@ -54,6 +55,11 @@ class NeighborFit:
         self.solver = self._choose_solver()
         self._parametrization: Parametrization = Metric() if self._learns_matrix else Factor()
         self.n_excluded = 0
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels of the classes."""
+        return self._data.classes
 
     @property
     def _learns_matrix(self) -> bool:
@@ -84,9 +90,7 @@ class NeighborFit:
         if learner.verbose:
             show_log()
             logger.info("%s uses solver %s", type(learner).__name__, self.solver)
-        params = self._start()
-        comparisons = self._compare(self._data.X)
-        self._count_excluded(comparisons)
+        params, comparisons = self._begin()
         leg = self._configuration.refresh_every or learner.max_iter
         solution = self._solve(params, comparisons, min(leg, learner.max_iter), 0)
         while solution.stop_reason == "max_iter" and solution.n_iter < learner.max_iter:
@@ -104,6 +108,23 @@ class NeighborFit:
                 stop_reason=self._reason_after(following),
             )
         return solution
+
+    @property
+    def is_one_descent(self) -> bool:
+        """Whether fits that differ in ``max_iter`` are parts of each other."""
+        return self.solver == "lbfgs" and self._configuration.refresh_every is None
+
+    def run_to(self, stops: Sequence[int]) -> list[Solution]:
+        """What ``run`` gives for each of these ``max_iter``, where it is one descent."""
+        params, comparisons = self._begin()
+        objective = self._objective(comparisons)
+        return lbfgs_at(objective, params, stops=stops, tol=self._learner.tol)
+
+    def _begin(self) -> tuple[FloatArray, Comparisons]:
+        params = self._start()
+        comparisons = self._compare(self._data.X)
+        self._count_excluded(comparisons)
+        return params, comparisons
 
     def _reason_after(self, leg: Solution) -> StopReason:
         """Why a leg ended; one that hardly decreased is the last, however short legs are."""
@@ -152,7 +173,7 @@ class NeighborFit:
                 f"{self.n_excluded} of {len(empty)} samples have no similar or no dissimilar "
                 "sample (one-sample classes, or groups) and are left out of the objective.",
                 ExcludedRowsWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _solve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,12 +19,14 @@ from vicinal.learners.metadata import take_fit_metadata
 from vicinal.learners.neighbor_fit import NeighborFit
 from vicinal.learners.start import INITS
 from vicinal.learners.threads import single_threaded_blas
-from vicinal.solvers import SOLVERS
+from vicinal.learners.together import copy_fitted
+from vicinal.solvers import SOLVERS, Solution
 
 
 class NeighborLearner(MetricLearner):
     """A metric learner that minimizes the neighbor objective; subclasses say which one."""
 
+    _differ_in = frozenset({"max_iter"})
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
     def __init__(
@@ -87,6 +90,30 @@ class NeighborLearner(MetricLearner):
         -------
         self
         """
+        fit = self._prepare(X, y, metadata)
+        with single_threaded_blas():
+            solution = fit.run()
+        self._keep(fit, solution)
+        return self
+
+    @classmethod
+    def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
+        longest = max(learners, key=lambda learner: learner.max_iter)
+        fit = longest._prepare(X, y, {})
+        if not fit.is_one_descent:
+            for learner in learners:
+                learner.fit(X, y)
+            return
+        for learner in learners:
+            learner._check_parameters(longest.n_features_in_)
+            copy_fitted(longest, learner)
+        with single_threaded_blas():
+            solutions = fit.run_to([learner.max_iter for learner in learners])
+        for learner, solution in zip(learners, solutions, strict=True):
+            learner._keep(fit, solution)
+
+    def _prepare(self, X: Any, y: Any, metadata: dict[str, Any]) -> NeighborFit:
+        """Check everything that is given."""
         sample_weight, groups = take_fit_metadata(self, metadata)
         if stays_on_device(X, self.backend):
             X, y = check_device_data(self, X, on_host(y))
@@ -100,16 +127,15 @@ class NeighborLearner(MetricLearner):
             class_weight=self.class_weight,
             groups=on_host(groups),
         )
-        fit = NeighborFit(self, self._configuration(), data)
-        with single_threaded_blas():
-            solution = fit.run()
-        self.classes_ = data.classes
+        return NeighborFit(self, self._configuration(), data)
+
+    def _keep(self, fit: NeighborFit, solution: Solution) -> None:
+        self.classes_ = fit.classes
         self.components_ = fit.to_components(solution.params)
         self.solver_ = fit.solver
         self.n_excluded_ = fit.n_excluded
-        store_evidence(self, solution, stacklevel=3)
-        warn_if_flat(self, solution, stacklevel=3)
-        return self
+        store_evidence(self, solution, stacklevel=4)
+        warn_if_flat(self, solution, stacklevel=4)
 
     def _check_parameters(self, d: int) -> None:
         """Every parameter that can be wrong by itself, before any work is done."""

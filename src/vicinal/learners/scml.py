@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state, check_scalar
 
-from vicinal.learners.composition import Composition, compose, mean_hinge
 from vicinal.learners.composition_learner import Composed, CompositionLearner, TripletData
 from vicinal.learners.configuration import check_choice
+from vicinal.learners.hinge_compositions import HingeCompositions
 from vicinal.learners.local_bases import local_lda, triplet_directions
 from vicinal.learners.progress import fit_callback
-from vicinal.solvers import SOLVERS, Progress
+from vicinal.solvers import Progress
+from vicinal.solvers.accelerated import accelerate
+from vicinal.solvers.in_step import solve_in_step
 
 FloatArray: TypeAlias = NDArray[np.floating]
 
@@ -128,6 +130,8 @@ class SCML(CompositionLearner):
     True
     """
 
+    _differ_in = frozenset({"beta"})
+
     def __init__(
         self,
         beta: float = 1e-5,
@@ -198,53 +202,73 @@ class SCML(CompositionLearner):
         return np.asarray(learner._bases(data, check_random_state(learner.random_state)))
 
     def _compose(self, data: TripletData) -> Composed:
+        if self.solver == "smoothed":
+            return self._compose_alike([self], data)[0]
         rng = check_random_state(self.random_state)
-        bases = self._bases(data, rng)
-        objective = Composition(data.sums, bases, mean_hinge, float(self.beta))
-        report = fit_callback(
+        (best,) = self._bests([self], self._bases(data, rng), data)
+        return best.composed(self._draw(data, best, rng))
+
+    @classmethod
+    def _compose_alike(cls, learners: Sequence[Self], data: TripletData) -> list[Composed]:
+        first = learners[0]
+        if first.solver != "smoothed":
+            return super()._compose_alike(learners, data)
+        bases = first._bases(data, check_random_state(first.random_state))
+        bests = cls._bests(learners, bases, data)
+        solutions = solve_in_step(
+            accelerate,
+            bests[0].problems,
+            [best.weights for best in bests],
+            max_iter=first._iterations(),
+            tol=first.tol,
+            callbacks=[best.offer for best in bests],
+        )
+        return [
+            best.composed(solution.stop_reason)
+            for best, solution in zip(bests, solutions, strict=True)
+        ]
+
+    @classmethod
+    def _bests(cls, learners: Sequence[Self], bases: FloatArray, data: TripletData) -> list[_Best]:
+        betas = [float(learner.beta) for learner in learners]
+        problems = HingeCompositions(data.sums, bases, betas, WIDTH)
+        return [
+            _Best(problems, number, learner._report(bases, data.scale))
+            for number, learner in enumerate(learners)
+        ]
+
+    def _iterations(self) -> int:
+        return MAX_ITER[self.solver] if self.max_iter is None else self.max_iter
+
+    def _report(self, bases: FloatArray, scale: float) -> Callable[[Progress], bool | None] | None:
+        return fit_callback(
             type(self).__name__,
             self.callback,
             self.verbose,
             0,
-            lambda w: self._to_components(w, bases, data.scale),
+            lambda w: self._to_components(w, bases, scale),
         )
-        best = _Best(objective, report)
-        max_iter = MAX_ITER[self.solver] if self.max_iter is None else self.max_iter
-        run = self._descend if self.solver == "smoothed" else self._draw
-        try:
-            stop_reason = run(data, best, max_iter, rng)
-        except KeyboardInterrupt:
-            stop_reason = "interrupted"
-        return Composed(best.weights, bases, best.n_iter, stop_reason, np.array(best.history))
 
-    def _descend(
-        self, data: TripletData, best: _Best, max_iter: int, rng: np.random.RandomState
-    ) -> str:
-        objective = best.objective
-        smoothed = Composition(data.sums, objective.bases, _smoothed_hinge, objective.penalty)
-        solution = SOLVERS["apg"](
-            smoothed, best.weights, max_iter=max_iter, tol=self.tol, callback=best.offer
-        )
-        return solution.stop_reason
-
-    def _draw(
-        self, data: TripletData, best: _Best, max_iter: int, rng: np.random.RandomState
-    ) -> str:
+    def _draw(self, data: TripletData, best: _Best, rng: np.random.RandomState) -> str:
         from vicinal.learners._scml_steps import DualAveraging
 
         averaging = DualAveraging(
             data.sums.X,
-            best.objective.bases,
+            best.problems.bases,
             data.triplets,
             beta=float(self.beta),
             gamma=float(self.gamma),
             adaptive=self.solver == "adagrad",
             batch_size=self.batch_size or BATCH_SIZE[self.solver],
         )
+        max_iter = self._iterations()
         every = max(1, max_iter // N_EVALUATIONS)
-        return averaging.run(
-            max_iter, every, rng, lambda t, w: best.offer(Progress(t, np.nan, w, np.nan))
-        )
+        try:
+            return averaging.run(
+                max_iter, every, rng, lambda t, w: best.offer(Progress(t, np.nan, w, np.nan))
+            )
+        except KeyboardInterrupt:
+            return "interrupted"
 
     def _bases(self, data: TripletData, rng: np.random.RandomState) -> FloatArray:
         n, d = data.sums.X.shape
@@ -280,17 +304,20 @@ class _Best:
     """The lowest of the iterates shown to it, by the hinge loss as it is."""
 
     def __init__(
-        self, objective: Composition, report: Callable[[Progress], bool | None] | None
+        self,
+        problems: HingeCompositions,
+        number: int,
+        report: Callable[[Progress], bool | None] | None,
     ) -> None:
-        self.objective, self._report = objective, report
-        self.weights: FloatArray = np.zeros(len(objective.bases))
+        self.problems, self._number, self._report = problems, number, report
+        self.weights: FloatArray = np.zeros(len(problems.bases))
         self.history = [1.0]  # every triplet of w = 0 has loss 1
         self.n_iter = 0
 
     def offer(self, progress: Progress) -> bool:
         """Keep the iterate if it is the lowest so far; whether the callback wants no more."""
         self.n_iter = progress.n_iter
-        value = self._value(progress.params)
+        value = self.problems.hinge(self._number, progress.params)
         if value < self.history[-1]:
             self.weights = progress.params
             self.history.append(value)
@@ -298,16 +325,10 @@ class _Best:
             return False
         return bool(self._report(Progress(progress.n_iter, value, progress.params, progress.step)))
 
-    def _value(self, w: FloatArray) -> float:
-        objective = self.objective
-        loss, _ = mean_hinge(objective.sums.margins(compose(w, objective.bases)))
-        return loss + objective.penalty * float(w.sum())
-
-
-def _smoothed_hinge(margins: FloatArray) -> tuple[float, FloatArray]:
-    """1 + the rounded hinge: solvers stop by relative decrease, and J, 1 at first, may near 0."""
-    value, u = mean_hinge(margins, WIDTH)
-    return 1.0 + value, u
+    def composed(self, reason: str) -> Composed:
+        """What has been found, and why the search for it ended."""
+        history = np.array(self.history)
+        return Composed(self.weights, self.problems.bases, self.n_iter, reason, history)
 
 
 def _given_bases(basis: Any, n_basis: int | None, d: int) -> FloatArray:

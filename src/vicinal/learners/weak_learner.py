@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.supervision import Pairs, Triplets, check_pairs, check_triplets
+from vicinal.learners.together import copy_fitted
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -40,9 +42,20 @@ class PairLearner(_WeakLearner):
         y : array-like of shape (n_samples,)
             Class labels.
         """
+        return self._learn_pairs(*self._labeled_pairs(X, y))
+
+    @classmethod
+    def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
+        first = learners[0]
+        X, pairs = first._labeled_pairs(X, y)
+        for learner in learners[1:]:
+            copy_fitted(first, learner)
+        for learner in learners:
+            learner._learn_pairs(X, pairs)
+
+    def _labeled_pairs(self, X: Any, y: Any) -> tuple[FloatArray, Pairs]:
         X, codes = self._check_labeled(X, y)
-        rng = check_random_state(self.random_state)
-        return self._learn_pairs(X, self._pairs_from_labels(X, codes, rng))
+        return X, self._pairs_from_labels(X, codes, check_random_state(self.random_state))
 
     def fit_pairs(self, X: Any, pairs: Any, similar: ArrayLike) -> Self:
         """Learn the metric from given pairs.

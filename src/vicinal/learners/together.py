@@ -1,0 +1,82 @@
+"""Fit several learners to the same samples, those that are alike as one batch.
+
+Cross-validation fits one learner for a handful of penalties to the rows of one fold. What the
+penalty does not change (triplets, bases) is then found once, and the small problems that remain
+are solved in step (:mod:`vicinal.solvers.in_step`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Number
+from typing import Any
+
+
+def fit_together(learners: Sequence[Any], X: Any, y: Any) -> None:
+    """Fit each of them to (X, y), with the results of ``learner.fit(X, y)`` one by one.
+
+    Learners are alike where their class says in which parameters they may differ and all others
+    are equal. Those that draw (``random_state`` is no integer), report (``callback``, ``verbose``)
+    or go on from an earlier fit (``warm_start``) are fitted one by one.
+
+    Parameters
+    ----------
+    learners : estimators; other ones than vicinal's are fitted one by one
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        Class labels.
+    """
+    for batch in _batches(learners):
+        if len(batch) == 1:
+            batch[0].fit(X, y)
+        else:
+            type(batch[0])._fit_alike(batch, X, y)
+
+
+def copy_fitted(source: Any, target: Any) -> None:
+    """Give the target the attributes that fitting has set in the source so far.
+
+    Parameters
+    ----------
+    source, target : estimators of one class
+    """
+    for name, value in vars(source).items():
+        if name.endswith("_"):
+            setattr(target, name, value)
+
+
+def _batches(learners: Sequence[Any]) -> list[list[Any]]:
+    batches: list[list[Any]] = []
+    for learner in learners:
+        for batch in batches:
+            if _alike(batch[0], learner):
+                batch.append(learner)
+                break
+        else:
+            batches.append([learner])
+    return batches
+
+
+def _alike(first: Any, second: Any) -> bool:
+    differ_in: frozenset[str] = getattr(first, "_differ_in", frozenset())
+    if type(first) is not type(second) or not differ_in:
+        return False
+    given = first.get_params(), second.get_params()
+    return not _stands_alone(given[0]) and all(
+        _same(name, *given) for name in given[0] if name not in differ_in
+    )
+
+
+def _stands_alone(given: Mapping[str, Any]) -> bool:
+    """Whether a fit draws, reports or depends on what was fitted before."""
+    draws = not isinstance(given.get("random_state", 0), Integral)
+    reports = given.get("callback") is not None or given.get("verbose", 0) != 0
+    return draws or reports or bool(given.get("warm_start", False))
+
+
+def _same(name: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether it is one value; of arrays and functions only the very same are."""
+    a, b = first[name], second[name]
+    if a is b:
+        return True
+    return isinstance(a, Number | str) and isinstance(b, Number | str) and bool(a == b)
