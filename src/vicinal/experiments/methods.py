@@ -63,8 +63,6 @@ class Method:
     paper_neighbors: Sequence[int] = FEW_NEIGHBORS
     warm: bool = False
     """Whether ``init`` takes the ``components_`` of the configuration before."""
-    shared: Mapping[str, str] = field(default_factory=dict)
-    """Parameters that no stage changes → the learner's method that finds them, given (X, y)."""
     on_gpu: bool = False
     """Whether a GPU can compute it."""
     backend: str = "auto"
@@ -214,7 +212,6 @@ _ALL: tuple[Method | Automatic, ...] = (
         "vicinal.learners.scml:SCML",
         fixed={"max_iter": MAX_ITER},
         honest=(Stage.of(beta=tuple(10.0**-k for k in range(1, 8))),),
-        shared={"basis": "find_bases"},
     ),
     Method(
         "rvml",

@@ -1,8 +1,8 @@
-"""Choose parameters and K by cross-validation: shared folds, warm starts, an early end."""
+"""Choose parameters and K by cross-validation: shared folds, warm starts, batches, an early end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vicinal.classifiers.search_folds import Fold
 from vicinal.classifiers.search_scores import predict_all_k
 from vicinal.experiments.methods import Method, Parameters, Stage
+from vicinal.learners.together import fit_together
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -63,10 +64,10 @@ def tune(method: Method, training: Training) -> Choice:
     """Cross-validate the stages of a method, each around the best of those before.
 
     Within a fold, a configuration starts from the metric of the one before it on the path (the
-    first of a later stage from the best so far). What no configuration changes is computed once a
-    fold. One neighbor search a fit judges every K. All configurations of a stage see two folds, the
-    better half of them the third, the better half of these the fourth, and so on. Ties go to the
-    earlier configuration and the smaller K.
+    first of a later stage from the best so far); those that have no use for it are fitted as one
+    batch, which finds once what they have in common. One neighbor search a fit judges every K. All
+    configurations of a stage see two folds, the better half of them the third, the better half of
+    these the fourth, and so on. Ties go to the earlier configuration and the smaller K.
 
     Parameters
     ----------
@@ -109,7 +110,6 @@ class _Race:
     def __init__(self, method: Method, training: Training, neighbors: Sequence[int]) -> None:
         self.method, self.training, self.neighbors = method, training, neighbors
         self.n_fits = 0
-        self._shared: dict[int, dict[str, Any]] = {}
 
     def run(self, stage: Stage, base: _Candidate | None) -> _Candidate:
         """The best of the stage's configurations and of ``base``."""
@@ -119,39 +119,40 @@ class _Race:
         for number, fold in enumerate(self.training.folds):
             if number >= FOLDS_FOR_ALL:
                 running = _better_half(running)
-            factor = None if base is None else base.factors.get(number)
-            for candidate in running:
-                factor = self._judge(candidate, number, fold, factor)
+            start = None if base is None else base.factors.get(number)
+            self._judge(running, number, fold, start)
         contestants = running if base is None else [base, *running]
         return max(contestants, key=lambda candidate: candidate.best)  # the first of equals
 
     def _judge(
-        self, candidate: _Candidate, number: int, fold: Fold, factor: FloatArray | None
-    ) -> FloatArray | None:
-        """Add the hits of one fold; the factor that the next configuration may start from."""
+        self, running: list[_Candidate], number: int, fold: Fold, start: FloatArray | None
+    ) -> None:
+        """Add the hits of one fold to those of the candidates, which follow the path of a stage."""
         X, y = self.training.X, self.training.y
-        learner = self.method.make(
-            candidate.parameters, self.training.protocol, self.training.seed, factor
-        )
-        learner.set_params(**self._what_is_shared(learner, number, fold))
-        learner.fit(X[fold.train], y[fold.train])
-        candidate.hits = candidate.hits + vote_hits(
-            learner, (X[fold.train], y[fold.train]), (X[fold.test], y[fold.test]), self.neighbors
-        )
-        self.n_fits += 1
-        if not self.method.warm:
-            return None
-        candidate.factors[number] = learner.components_
-        return candidate.factors[number]
+        train, test = (X[fold.train], y[fold.train]), (X[fold.test], y[fold.test])
+        for candidate, learner in self._fitted(running, train, start):
+            candidate.hits = candidate.hits + vote_hits(learner, train, test, self.neighbors)
+            self.n_fits += 1
+            if self.method.warm:
+                candidate.factors[number] = learner.components_
 
-    def _what_is_shared(self, learner: Any, number: int, fold: Fold) -> dict[str, Any]:
-        """Parameters that all configurations have in common on one fold, found once."""
-        if number not in self._shared:
-            X, y = self.training.X[fold.train], self.training.y[fold.train]
-            self._shared[number] = {
-                name: getattr(learner, find)(X, y) for name, find in self.method.shared.items()
-            }
-        return self._shared[number]
+    def _fitted(
+        self,
+        running: list[_Candidate],
+        train: tuple[FloatArray, IndexArray],
+        start: FloatArray | None,
+    ) -> Iterator[tuple[_Candidate, Any]]:
+        """The candidates with their metrics: on the path from one to the next, or as one batch."""
+        protocol, seed = self.training.protocol, self.training.seed
+        if self.method.warm:
+            for candidate in running:
+                learner = self.method.make(candidate.parameters, protocol, seed, start)
+                yield candidate, learner.fit(*train)
+                start = learner.components_
+        else:
+            learners = [self.method.make(each.parameters, protocol, seed) for each in running]
+            fit_together(learners, *train)
+            yield from zip(running, learners, strict=True)
 
 
 def _better_half(candidates: list[_Candidate]) -> list[_Candidate]:

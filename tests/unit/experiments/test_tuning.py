@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.experiments import tuning
 from vicinal.experiments.methods import METHODS, Method, Stage
 from vicinal.experiments.splits import folds, prepare
 from vicinal.experiments.tuning import Training, tune, vote_hits
 from vicinal.learners.gmml import GMML
-from vicinal.learners.scml import SCML
 
 # Runs are capped, and the runner keeps such warnings to the record's stop reason.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -89,15 +89,21 @@ def test_configurations_start_from_the_one_before_in_their_fold(training, monkey
     assert choice.factor.shape == (13, 13)
 
 
-def test_what_configurations_share_is_found_once_a_fold_and_changes_nothing(training, monkeypatch):
-    training = replace(training, protocol="honest")
-    method = replace(METHODS["scml"], honest=(Stage.of(beta=(1e-3, 1e-5, 1e-7)),))
-    found, find = [], SCML.find_bases
-    monkeypatch.setattr(SCML, "find_bases", lambda *given: found.append(1) or find(*given))
-    shared = tune(method, training)
-    assert len(found) == len(training.folds) < shared.n_fits
-    assert shared == tune(replace(method, shared={}), training)
-    assert len(found) == len(training.folds)
+@pytest.mark.parametrize("name", ["scml", "boostmetric", "nca", "itml"])
+def test_batches_choose_as_one_by_one(training, monkeypatch, name):
+    training, method = replace(training, protocol="honest"), METHODS[name]
+    batches = []
+
+    def one_by_one(learners, X, y):
+        batches.append(len(learners))
+        for learner in learners:
+            learner.fit(X, y)
+
+    together = tune(method, training)
+    monkeypatch.setattr(tuning, "fit_together", one_by_one)
+    assert together == tune(method, training)
+    n = len(method.stages("honest")[0].values)
+    assert batches == [n, n, n // 2, n // 4, max(1, n // 8)]  # those of a fold at once
 
 
 def test_hits_of_every_k_are_those_of_the_classifier(training, wine):
