@@ -16,6 +16,8 @@ IndexArray: TypeAlias = NDArray[np.intp]
 
 REMEMBERED = 4
 """Points a problem whose hinge loss is kept: those of one accelerated step."""
+AT_ONCE = 2**21
+"""Numbers in the largest arrays of a batch: beyond it there is nothing to gain."""
 
 
 class HingeCompositions:
@@ -40,8 +42,10 @@ class HingeCompositions:
         # Few bases of many features: the weights' own space is the smaller one to work in.
         self._projected = sums.X @ bases.T if 27 * k < 26 * d + d * d / 8 else None
 
-    def __len__(self) -> int:
-        return len(self.betas)
+    @staticmethod
+    def worth_solving_at_once(sums: TripletSums, bases: FloatArray) -> int:
+        """How many of the problems, which for large data is one."""
+        return max(1, AT_ONCE // (sums.n_triplets + sums.X.size + bases.size))
 
     def values_and_gradients(
         self, members: IndexArray, params: FloatArray
@@ -60,17 +64,14 @@ class HingeCompositions:
 
     def hinge(self, member: int, weights: FloatArray) -> float:
         """J of one problem with the hinge loss as it is."""
-        for seen, loss in self._seen[member]:
-            if np.array_equal(seen, weights):
-                return loss + float(self.betas[member] * weights.sum())
-        params = weights[None].copy()  # the caller may go on writing to his
-        self._remember([member], params, 1.0 - self._margins(params))
-        return self.hinge(member, weights)
+        known = (loss for seen, loss in self._seen[member] if np.array_equal(seen, weights))
+        loss = next(known, None)
+        if loss is None:
+            (loss,) = _mean_hinge(1.0 - self._margins(weights[None]))
+        return float(loss + self.betas[member] * weights.sum())
 
-    def _remember(
-        self, members: Sequence[int] | IndexArray, params: FloatArray, shortfall: FloatArray
-    ) -> None:
-        losses = np.maximum(shortfall, 0.0).mean(axis=-1)
+    def _remember(self, members: IndexArray, params: FloatArray, shortfall: FloatArray) -> None:
+        losses = _mean_hinge(shortfall)
         for member, weights, loss in zip(members, params, losses, strict=True):
             self._seen[member].append((weights, float(loss)))
 
@@ -84,3 +85,7 @@ class HingeCompositions:
             V = self._projected
             return np.einsum("nk,bnk->bk", V, self.sums.laplacians(u, V))
         return np.einsum("bkd,kd->bk", self.bases @ self.sums.scatters(u), self.bases)
+
+
+def _mean_hinge(shortfall: FloatArray) -> FloatArray:
+    return np.maximum(shortfall, 0.0).mean(axis=-1)

@@ -214,13 +214,22 @@ class SCML(CompositionLearner):
         if first.solver != "smoothed":
             return super()._compose_alike(learners, data)
         bases = first._bases(data, check_random_state(first.random_state))
-        bests = cls._bests(learners, bases, data)
+        size = HingeCompositions.worth_solving_at_once(data.sums, bases)
+        batches = [learners[start : start + size] for start in range(0, len(learners), size)]
+        return [
+            composed
+            for batch in batches
+            for composed in first._descend(cls._bests(batch, bases, data))
+        ]
+
+    def _descend(self, bests: Sequence[_Best]) -> list[Composed]:
+        """Solve the problems of a batch in step, with the options that all have in common."""
         solutions = solve_in_step(
             accelerate,
             bests[0].problems,
             [best.weights for best in bests],
-            max_iter=first._iterations(),
-            tol=first.tol,
+            max_iter=self._iterations(),
+            tol=self.tol,
             callbacks=[best.offer for best in bests],
         )
         return [

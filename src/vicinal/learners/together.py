@@ -25,6 +25,18 @@ def fit_together(learners: Sequence[Any], X: Any, y: Any) -> None:
     X : array-like of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
         Class labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> import vicinal as vc
+    >>> X, y = load_wine(return_X_y=True)
+    >>> path = [vc.SCML(beta, random_state=0) for beta in (1e-1, 1e-3, 1e-5)]
+    >>> fit_together(path, scale(X), y)
+    >>> cheap, dear = path[-1].bases_, path[0].bases_
+    >>> len(cheap) > len(dear)
+    True
     """
     for batch in _batches(learners):
         if len(batch) == 1:

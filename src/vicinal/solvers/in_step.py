@@ -24,10 +24,6 @@ class Batch(Protocol):
 
     n_rows: int
 
-    def __len__(self) -> int:
-        """How many there are."""
-        ...
-
     def values_and_gradients(
         self, members: NDArray[np.intp], params: FloatArray
     ) -> tuple[FloatArray, FloatArray]:

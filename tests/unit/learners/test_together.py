@@ -13,6 +13,7 @@ from vicinal.learners import composition_learner, hinge_compositions, itml
 from vicinal.learners.ann import ANN
 from vicinal.learners.boostmetric import BoostMetric
 from vicinal.learners.gmml import GMML
+from vicinal.learners.hinge_compositions import HingeCompositions
 from vicinal.learners.itml import ITML
 from vicinal.learners.nca import NCA
 from vicinal.learners.neighbor_fit import NeighborFit
@@ -87,17 +88,33 @@ def test_pairs_are_drawn_once_a_batch(wine, monkeypatch):
     assert len(drawn) == 1
 
 
-def test_small_problems_are_evaluated_at_once(wine, monkeypatch):
-    sizes, original = [], hinge_compositions.HingeCompositions.values_and_gradients
+@pytest.fixture
+def evaluated_at_once(monkeypatch):
+    """How many problems of SCML each evaluation was for."""
+    sizes, original = [], HingeCompositions.values_and_gradients
 
     def record(self, members, params):
         sizes.append(len(members))
         return original(self, members, params)
 
-    monkeypatch.setattr(hinge_compositions.HingeCompositions, "values_and_gradients", record)
+    monkeypatch.setattr(HingeCompositions, "values_and_gradients", record)
+    return sizes
+
+
+def test_small_problems_are_evaluated_at_once(wine, evaluated_at_once):
     fit_together([clone(learner) for learner in BATCHES["scml"][1:]], *wine)
-    assert sizes[:4] == [1] * 4  # the starts
-    assert sizes.count(4) > 0.5 * len(sizes)
+    assert evaluated_at_once[:4] == [1] * 4  # the starts
+    assert evaluated_at_once.count(4) > 0.5 * len(evaluated_at_once)
+
+
+@pytest.mark.parametrize(("room", "at_once"), [(40_000, 3), (20_000, 1), (1, 1)])
+def test_large_problems_are_not(wine, monkeypatch, evaluated_at_once, room, at_once):
+    monkeypatch.setattr(hinge_compositions, "AT_ONCE", room)
+    learners = [clone(learner) for learner in BATCHES["scml"]]
+    fit_together(learners, *wine)
+    assert max(evaluated_at_once) == at_once
+    for learner, given in zip(learners, BATCHES["scml"], strict=True):
+        np.testing.assert_array_equal(learner.components_, clone(given).fit(*wine).components_)
 
 
 def test_one_descent_serves_every_max_iter(wine, monkeypatch):

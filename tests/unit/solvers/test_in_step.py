@@ -23,9 +23,6 @@ class Quadratics:
         self.b = rng.normal(size=(n, d)) * np.geomspace(1, 30, n)[:, None]
         self.kink, self.calls, self.evaluations = kink, 0, 0
 
-    def __len__(self):
-        return len(self.b)
-
     def values_and_gradients(self, members, params):
         self.calls += 1
         self.evaluations += len(members)
@@ -55,7 +52,7 @@ class Alone:
 
 
 def in_step(batch, starts, callbacks=None, **options):
-    callbacks = callbacks or [None] * len(batch)
+    callbacks = callbacks or [None] * len(starts)
     return solve_in_step(accelerate, batch, starts, callbacks=callbacks, **OPTIONS | options)
 
 
