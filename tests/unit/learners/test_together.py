@@ -110,10 +110,11 @@ def test_small_problems_are_evaluated_at_once(wine, evaluated_at_once):
 @pytest.mark.parametrize(("room", "at_once"), [(40_000, 3), (20_000, 1), (1, 1)])
 def test_large_problems_are_not(wine, monkeypatch, evaluated_at_once, room, at_once):
     monkeypatch.setattr(hinge_compositions, "AT_ONCE", room)
-    learners = [clone(learner) for learner in BATCHES["scml"]]
+    small = BATCHES["scml"][1:]  # the first ends at its start
+    learners = [clone(learner) for learner in small]
     fit_together(learners, *wine)
     assert max(evaluated_at_once) == at_once
-    for learner, given in zip(learners, BATCHES["scml"], strict=True):
+    for learner, given in zip(learners, small, strict=True):
         np.testing.assert_array_equal(learner.components_, clone(given).fit(*wine).components_)
 
 
