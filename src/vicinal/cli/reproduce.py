@@ -182,7 +182,11 @@ def merge(
     from vicinal.experiments.store import Store
 
     with Store(out / FILE) as store:
-        print(f"{store.merge(sources)} records taken over into {store.path}")
+        try:
+            taken = store.merge(sources)
+        except (FileNotFoundError, ValueError) as error:
+            raise typer.BadParameter(str(error), param_hint="SOURCES") from None
+    print(f"{taken} records taken over into {store.path}")
 
 
 def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:

@@ -216,28 +216,39 @@ class Store:
             with these
         """
         before = len(self.done())
-        for other in (file for path in others for file in _dumps_in(path)):
-            if not other.is_file():
-                raise FileNotFoundError(f"{other} is not there to be merged")
+        files = [file for path in others for file in _dumps_in(path)]
+        if missing := [str(file) for file in files if not file.is_file()]:
+            raise FileNotFoundError(f"{', '.join(missing)}: not there to be merged")
+        for other in files:
             if other.suffix == ".csv":
                 records = read_records(other)
                 self.plan((record.task, record.kind, record.dataset) for record in records)
                 self.save(*records)
                 continue
-            with Store(other) as source:
-                self.plan(source.rows("SELECT task, kind, dataset FROM tasks"))
-                self.save(*source.records(Result), *source.records(Measurement))
+            self._take_over(other)
         return len(self.done()) - before
+
+    def _take_over(self, other: Path) -> None:
+        try:
+            with Store(other) as source:
+                tasks = source.rows("SELECT task, kind, dataset FROM tasks")
+                results, measured = source.records(Result), source.records(Measurement)
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{other} is no file of vicinal reproduce: {error}") from error
+        self.plan(tasks)
+        self.save(*results, *measured)
 
 
 def _dumps_in(path: Path) -> list[Path]:
     """The records in a folder; tables that were made of them are no records."""
     if not path.is_dir():
         return [path]
-    found = [path / f"{kind.table}.csv" for kind in (Result, Measurement)]
-    found = [file for file in found if file.is_file()]
+    dumps = [path / f"{kind.table}.csv" for kind in (Result, Measurement)]
+    found = sorted(path.glob("*.sqlite")) or [file for file in dumps if file.is_file()]
     if not found:
-        raise FileNotFoundError(f"there is no results.csv or measurements.csv in {path}")
+        raise FileNotFoundError(
+            f"there is no SQLite file, no results.csv and no measurements.csv in {path}"
+        )
     return found
 
 

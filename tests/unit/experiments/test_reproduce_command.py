@@ -93,6 +93,17 @@ def test_figure1_and_status_and_merge(tmp_path):
     text = invoke("merge", tmp_path / "other.sqlite", "--out", tmp_path)
     assert text.startswith("0\n78 records taken over")
     assert invoke("merge", tmp_path / "other.sqlite", "--out", tmp_path).startswith("0\n0 records")
+    (tmp_path / "run").mkdir()  # the folder of a run: its file, and maybe no dumps yet
+    (tmp_path / "other.sqlite").rename(tmp_path / "run" / "results.sqlite")
+    text = invoke("merge", tmp_path / "run", "--out", tmp_path / "new")
+    assert text.startswith("0\n78 records taken over")
+
+
+def test_merging_what_is_not_there_is_said_in_one_line(tmp_path):
+    text = invoke("merge", tmp_path, tmp_path / "gone.sqlite", "--out", tmp_path / "out")
+    assert text.startswith("2\n")
+    assert "Traceback" not in text
+    assert "no SQLite file" in " ".join(re.sub(r"[│\n]", " ", text).split())
 
 
 def test_figure3_runs_and_says_where_three_runs_have_to_do(tmp_path, data_dir, monkeypatch):

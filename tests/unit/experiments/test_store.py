@@ -175,6 +175,18 @@ def test_files_of_other_machines_are_merged(store, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"no results\.csv"):
         store.merge([tmp_path / "empty"])
+    (tmp_path / "notes.txt").write_text("no database, whatever its name")
+    with pytest.raises(ValueError, match=r"notes\.txt is no file of vicinal reproduce"):
+        store.merge([tmp_path / "notes.txt"])
+
+
+def test_nothing_is_merged_where_one_of_several_is_missing(store, tmp_path):
+    with Store(tmp_path / "0.sqlite") as other:
+        plan(other, "honest/a/m/0")
+        other.save(result())
+    with pytest.raises(FileNotFoundError, match="missing"):
+        store.merge([tmp_path / "0.sqlite", tmp_path / "missing.sqlite"])
+    assert not store.done()
 
 
 def test_dumps_are_merged_without_loss(store, tmp_path):
