@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 
 from vicinal.learners.boosting import LOSSES, Boosting
 from vicinal.learners.boostmetric import BoostMetric
-from vicinal.learners.composition import TripletSums, compose
+from vicinal.learners.composition import TripletSums, compose, exponential
 from vicinal.learners.supervision import Triplets, nearest_triplets
 
 V = 1e-7
@@ -194,3 +195,17 @@ def test_one_triplet():
     learner = BoostMetric(V, rescale=False).fit_triplets(X, [[0, 1, 2]])
     assert learner.stop_reason_ == "separated"
     np.testing.assert_allclose(learner.get_mahalanobis_matrix(), [[1, 0], [0, 0]], atol=1e-12)
+
+
+def test_the_exponential_loss_is_scipy_s_log_sum():
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 1e-12, 1.0, 1e3):
+        margins = scale * rng.normal(size=500)
+        margins[:7] = margins.min()  # ties
+        value, u = exponential(margins)
+        assert value == pytest.approx(logsumexp(-margins), rel=1e-15)
+        np.testing.assert_allclose(u, softmax(-margins), rtol=1e-10, atol=1e-300)
+    with np.errstate(invalid="ignore"):
+        for hard in ([np.inf, np.inf], [-np.inf, 1.0], [np.nan, 1.0]):
+            np.testing.assert_equal(exponential(np.array(hard))[0], logsumexp(-np.array(hard)))
+    assert exponential(np.array([np.inf, 2.0]))[0] == -2.0

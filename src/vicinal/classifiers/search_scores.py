@@ -12,6 +12,7 @@ from sklearn.utils import gen_batches
 from vicinal.classifiers.neighbor_search import all_search, class_search
 from vicinal.classifiers.search_folds import Fold
 from vicinal.kernels.class_neighbors import MEMORY
+from vicinal.kernels.votes import majorities
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -98,15 +99,11 @@ def _vote_winners(
     R: FloatArray, codes: IndexArray, Z: FloatArray, ks: IndexArray, backend: str
 ) -> Iterator[IndexArray]:
     """Most frequent class of the K nearest, ties to the nearest; (number of K, b) a block."""
-    from vicinal.kernels._votes_numba import majorities
-
     c, k = int(codes.max()) + 1, int(max(ks))
     find = all_search(R, backend)
     for block in _blocks(len(Z), k + c):
         labels = codes[find(Z[block], k=k).ids]  # (b, k), nearest first
-        winners = np.empty((len(ks), len(labels)), dtype=np.intp)
-        majorities(labels, np.asarray(ks, dtype=np.intp), c, winners)
-        yield winners
+        yield majorities(labels, ks)
 
 
 def _blocks(n: int, neighbors: int) -> Iterator[slice]:

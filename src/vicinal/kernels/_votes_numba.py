@@ -1,4 +1,4 @@
-"""The compiled count of votes, for every number of neighbors at once."""
+"""The compiled half of :mod:`vicinal.kernels.votes`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vicinal.kernels.compiled import compiled
 
 
 @compiled
-def majorities(labels, ks, n_classes, winners):
+def count_majorities(labels, ks, n_classes, winners):
     """winners[j, q] ← the most frequent of the first ks[j] labels of query q, ties to the nearest.
 
     labels (n_queries, k) are in [0, n_classes), nearest first; ks ascend.

@@ -1,15 +1,16 @@
 """The Numba kernel: fused, threaded over rows, nothing n×n in memory.
 
 One evaluation lays the points out once (transposed, padded, in compact order where skipping
-pays), cuts the anchors into quads of one class and the quads into blocks whose weights fit a
-cache, and lets every thread take its share of the blocks.
+pays) and lets every thread take its share of the blocks. The anchors are cut into quads of one
+class, the quads into blocks whose weights fit a cache: once for all evaluations, unless the order
+changes.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 
 import numba
 import numpy as np
@@ -313,7 +314,7 @@ def _mode(exponent: float, farthest: float, typical: float, dtype: np.dtype) -> 
     return DIRECT if 0 < exponent * typical < _reach(dtype) else SHIFTED
 
 
-@cache
+@lru_cache
 def _reach(dtype: np.dtype) -> float:
     """The exponent that a typical distance may have where exponentials are taken as they are."""
     return float(-0.4 * np.log(np.finfo(dtype).tiny))

@@ -17,7 +17,7 @@ Quads: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The comparisons in the order of positions; where points lie does not change it."""
+    """The comparisons in the order of positions, which may be other than that of the rows."""
 
     order: IndexArray
     """(n,) rows by position."""

@@ -8,7 +8,7 @@ whose bound exceeds that member's distance + ln(n/ε)/α is skipped, for this ro
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ class Tiles(NamedTuple):
     high: np.ndarray  # (m, tiles)
 
 
-@cache
+@lru_cache
 def negligible_gap(n: int, dtype: np.dtype) -> float:
     """The exponent gap ln(n/ε) beyond which n points weigh less than rounding, with a reserve."""
     return float(np.log(n) - np.log(np.finfo(dtype).eps) + 3.0)

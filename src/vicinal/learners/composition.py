@@ -30,16 +30,17 @@ MAX_ELEMENTS = 2**21
 def exponential(margins: FloatArray) -> tuple[float, FloatArray]:
     """ln Σ_r exp(−ρ_r).
 
-    As SciPy's ``logsumexp`` computes it, to the last bit, without what makes that one several times
-    as slow where there are few triplets: other array libraries, complex numbers, weights.
+    By the formula of SciPy's ``logsumexp``, without what makes that one several times as slow where
+    there are few triplets: other array libraries, complex numbers, weights.
     """
     exponents: FloatArray = -margins
-    largest = float(exponents.max())
-    at_largest = exponents == largest
-    exponents[at_largest] = -np.inf  # their sum, a whole number, is not to be rounded
-    others = float(np.exp(exponents - largest).sum())
-    ties = max(1.0, float(np.count_nonzero(at_largest)))  # none where there is a NaN
-    value = float(np.log1p(others / ties)) + float(np.log(ties)) + largest
+    value = largest = float(exponents.max())
+    if np.isfinite(largest):
+        at_largest = exponents == largest
+        exponents[at_largest] = -np.inf  # their sum, a whole number, is not to be rounded
+        others = float(np.exp(exponents - largest).sum())
+        ties = float(np.count_nonzero(at_largest))
+        value = float(np.log1p(others / ties)) + float(np.log(ties)) + largest
     return value, np.exp(-margins - value)
 
 

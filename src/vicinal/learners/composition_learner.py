@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
 
@@ -16,7 +18,7 @@ from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, Saturate
 from vicinal.learners.composition import TripletSums, factor
 from vicinal.learners.configuration import check_n_components
 from vicinal.learners.supervision import Triplets, nearest_triplets
-from vicinal.learners.together import copy_fitted
+from vicinal.learners.together import keep_all, take_checked
 from vicinal.learners.weak_learner import TripletLearner
 
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -78,13 +80,17 @@ class CompositionLearner(TripletLearner):
     @classmethod
     def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
         first = learners[0]
-        X, codes = first._check_labeled(X, y)
-        data = first._prepare(X, first._triplets_from_labels(X, codes), codes)
-        for learner in learners[1:]:
-            learner._check_parameters(X.shape[1])
-            copy_fitted(first, learner)
-        for learner, composed in zip(learners, cls._compose_alike(learners, data), strict=True):
-            learner._store(data, composed, X.dtype)
+        rows, codes = first._check_labeled(X, y)
+        data = first._prepare(rows, first._triplets_from_labels(rows, codes), codes)
+        take_checked(learners, X)
+        for learner in learners:
+            learner._check_parameters(rows.shape[1])
+        waiting = iter(learners)
+        for batch in cls._compose_alike(learners, data):
+            keep_all(
+                partial(learner._store, data, composed, rows.dtype)
+                for learner, composed in zip(islice(waiting, len(batch)), batch, strict=True)
+            )
 
     def _store(self, data: TripletData, composed: Composed, dtype: Any) -> Self:
         active = composed.weights > 0
@@ -103,9 +109,12 @@ class CompositionLearner(TripletLearner):
         raise NotImplementedError
 
     @classmethod
-    def _compose_alike(cls, learners: Sequence[Self], data: TripletData) -> list[Composed]:
-        """What ``_compose`` of each gives, of learners that differ in ``_differ_in``."""
-        return [learner._compose(data) for learner in learners]
+    def _compose_alike(
+        cls, learners: Sequence[Self], data: TripletData
+    ) -> Iterator[list[Composed]]:
+        """What ``_compose`` gives for each, by batches; they differ in ``_differ_in`` alone."""
+        for learner in learners:
+            yield [learner._compose(data)]
 
     def _to_components(
         self, weights: FloatArray, bases: FloatArray, scale: float, dtype: Any = np.float64
@@ -133,14 +142,14 @@ class CompositionLearner(TripletLearner):
                 f"{name} learned nothing, its metric is zero: no basis gains more by satisfying "
                 "triplets than its penalty costs. Lower the penalty, or look at the triplets.",
                 SaturatedStartWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif composed.stop_reason == "max_iter" and self._may_converge():
             warnings.warn(
                 f"{name} stopped after max_iter={self.n_iter_} iterations before it converged to "
                 f"tol={self.tol}; raise either.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _may_converge(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,7 +20,7 @@ from vicinal.learners.metadata import take_fit_metadata
 from vicinal.learners.neighbor_fit import NeighborFit
 from vicinal.learners.start import INITS
 from vicinal.learners.threads import single_threaded_blas
-from vicinal.learners.together import copy_fitted
+from vicinal.learners.together import keep_all, take_checked
 from vicinal.solvers import SOLVERS, Solution
 
 
@@ -98,19 +99,22 @@ class NeighborLearner(MetricLearner):
 
     @classmethod
     def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
-        longest = max(learners, key=lambda learner: learner.max_iter)
-        fit = longest._prepare(X, y, {})
+        first = learners[0]
+        fit = first._prepare(X, y, {})
         if not fit.is_one_descent:
+            del fit  # and its copy of the samples
             for learner in learners:
                 learner.fit(X, y)
             return
+        take_checked(learners, X)
         for learner in learners:
-            learner._check_parameters(longest.n_features_in_)
-            copy_fitted(longest, learner)
+            learner._check_parameters(first.n_features_in_)
         with single_threaded_blas():
             solutions = fit.run_to([learner.max_iter for learner in learners])
-        for learner, solution in zip(learners, solutions, strict=True):
-            learner._keep(fit, solution)
+        keep_all(
+            partial(learner._keep, fit, solution)
+            for learner, solution in zip(learners, solutions, strict=True)
+        )
 
     def _prepare(self, X: Any, y: Any, metadata: dict[str, Any]) -> NeighborFit:
         """Check everything that is given."""

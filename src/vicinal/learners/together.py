@@ -7,9 +7,11 @@ are solved in step (:mod:`vicinal.solvers.in_step`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Number
 from typing import Any
+
+from sklearn.utils.validation import validate_data
 
 
 def fit_together(learners: Sequence[Any], X: Any, y: Any) -> None:
@@ -18,6 +20,8 @@ def fit_together(learners: Sequence[Any], X: Any, y: Any) -> None:
     Learners are alike where their class says in which parameters they may differ and all others
     are equal. Those that draw (``random_state`` is no integer), report (``callback``, ``verbose``)
     or go on from an earlier fit (``warm_start``) are fitted one by one.
+
+    A warning about the samples is given once a batch. Ctrl-C keeps what is fitted by then.
 
     Parameters
     ----------
@@ -45,16 +49,37 @@ def fit_together(learners: Sequence[Any], X: Any, y: Any) -> None:
             type(batch[0])._fit_alike(batch, X, y)
 
 
-def copy_fitted(source: Any, target: Any) -> None:
-    """Give the target the attributes that fitting has set in the source so far.
+def take_checked(learners: Sequence[Any], X: Any) -> None:
+    """Set what checking samples sets, in all but the first, which has checked them.
 
     Parameters
     ----------
-    source, target : estimators of one class
+    learners : estimators of one class
+    X : array-like of shape (n_samples, n_features), as it was given
     """
-    for name, value in vars(source).items():
-        if name.endswith("_"):
-            setattr(target, name, value)
+    first, *others = learners
+    for learner in others:
+        validate_data(learner, X, skip_check_array=True)  # number and names of the features
+        for name in ("classes_", "n_excluded_"):
+            if hasattr(first, name):
+                setattr(learner, name, getattr(first, name))
+
+
+def keep_all(keep: Iterable[Callable[[], object]]) -> None:
+    """Keep what each of several fits has found, then raise the interrupt that ended one of them.
+
+    Parameters
+    ----------
+    keep : functions that store the outcome of a fit
+    """
+    interrupt: KeyboardInterrupt | None = None
+    for each in keep:
+        try:
+            each()
+        except KeyboardInterrupt as reported:
+            interrupt = reported
+    if interrupt is not None:
+        raise interrupt
 
 
 def _batches(learners: Sequence[Any]) -> list[list[Any]]:
@@ -71,12 +96,22 @@ def _batches(learners: Sequence[Any]) -> list[list[Any]]:
 
 def _alike(first: Any, second: Any) -> bool:
     differ_in: frozenset[str] = getattr(first, "_differ_in", frozenset())
-    if type(first) is not type(second) or not differ_in:
+    if type(first) is not type(second) or not differ_in or not _fits_in_batches(type(first)):
         return False
     given = first.get_params(), second.get_params()
     return not _stands_alone(given[0]) and all(
         _same(name, *given) for name in given[0] if name not in differ_in
     )
+
+
+def _fits_in_batches(kind: type) -> bool:
+    """Whether ``_fit_alike`` is about the ``fit`` of this class, not about one it overrides."""
+    for base in kind.__mro__:
+        if "_fit_alike" in vars(base):
+            return True
+        if "fit" in vars(base):
+            return False
+    return False
 
 
 def _stands_alone(given: Mapping[str, Any]) -> bool:
@@ -91,4 +126,4 @@ def _same(name: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> boo
     a, b = first[name], second[name]
     if a is b:
         return True
-    return isinstance(a, Number | str) and isinstance(b, Number | str) and bool(a == b)
+    return type(a) is type(b) and isinstance(a, Number | str) and bool(a == b)

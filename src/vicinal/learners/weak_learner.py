@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.supervision import Pairs, Triplets, check_pairs, check_triplets
-from vicinal.learners.together import copy_fitted
+from vicinal.learners.together import take_checked
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -47,11 +47,10 @@ class PairLearner(_WeakLearner):
     @classmethod
     def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
         first = learners[0]
-        X, pairs = first._labeled_pairs(X, y)
-        for learner in learners[1:]:
-            copy_fitted(first, learner)
+        rows, pairs = first._labeled_pairs(X, y)
+        take_checked(learners, X)
         for learner in learners:
-            learner._learn_pairs(X, pairs)
+            learner._learn_pairs(rows, pairs)
 
     def _labeled_pairs(self, X: Any, y: Any) -> tuple[FloatArray, Pairs]:
         X, codes = self._check_labeled(X, y)

@@ -69,7 +69,8 @@ def solve_in_step(
 ) -> list[Solution]:
     """Minimize every problem of the batch; the solutions are those of one run after the other.
 
-    Ctrl-C keeps the best point of each so far.
+    Ctrl-C keeps the best point of each so far; before the starts are evaluated there is nothing to
+    keep, and it is passed on.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def _minimize(search: _Search, max_iter: int) -> None:
         "maxcor": MEMORY,
         "maxls": MAX_LINE_SEARCH,
         "maxiter": max_iter + 1,
-        "maxfun": (MAX_LINE_SEARCH + 2) * (max_iter + 2),
+        "maxfun": 10 * (MAX_LINE_SEARCH + 2) * (max_iter + 2),
         "ftol": 0.0,
         "gtol": 0.0,
     }

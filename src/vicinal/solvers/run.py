@@ -173,14 +173,14 @@ def follow(steps: Callable[[Run], Steps]) -> Descent:
     """The descent that takes these steps alone."""
 
     def descend(run: Run) -> StopReason:
-        asking = steps(run)
-        try:
-            params = next(asking)
-            while True:
-                params = asking.send(run.evaluate(params))
-        except StopIteration as end:
-            reason: StopReason = end.value
-            return reason
+        asking, point = steps(run), None
+        while True:
+            try:
+                params = asking.send(point)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as end:
+                reason: StopReason = end.value
+                return reason
+            point = run.evaluate(params)
 
     return descend
 
