@@ -54,7 +54,6 @@ def run_table2(
 ) -> None:
     """Table 2: every method on every data set, mean ± standard deviation beside the paper's."""
     from vicinal.experiments import table2, tables
-    from vicinal.experiments.store import Store
 
     names = _names(methods, METHODS, {}, "--methods")
     _check_backend(backend, names)
@@ -64,7 +63,7 @@ def run_table2(
         known = ", ".join(table2.PROTOCOLS)
         raise typer.BadParameter(f"use one of {known}", param_hint="--protocol")
     wanted = table2.tasks(loaded, chosen, protocol, splits, tuning_rows)
-    with Store(out / FILE) as store:
+    with _store(out) as store:
         if retry_failed:
             failures = store.forget_failures(task.key for task in wanted)
             print(f"failures that will be tried again: {failures}")
@@ -89,9 +88,8 @@ def run_figure2(
 ) -> None:
     """Figure 2: accuracy on German as a function of α, γ and K."""
     from vicinal.experiments import figure2
-    from vicinal.experiments.store import Store
 
-    with Store(out / FILE) as store:
+    with _store(out) as store:
         for one in _load(figure2.DATASET, data):
             _run(figure2.tasks(one, splits), store, jobs)
         _draw(figure2.write, store, out)
@@ -110,11 +108,10 @@ def run_figure3(
     Where one fit takes over a minute, three runs have to do.
     """
     from vicinal.experiments import figure3
-    from vicinal.experiments.store import Store
 
     loaded = _load(datasets, data)
     few = min(runs, figure3.FEW_RUNS)
-    with Store(out / FILE) as store:
+    with _store(out) as store:
         _run(figure3.tasks(loaded, 0, few), store, jobs)
         long = figure3.long_fits(store)
         later = [t for t in figure3.tasks(loaded, few, runs) if (t.data.name, t.method) not in long]
@@ -136,9 +133,8 @@ def write_all(
     from vicinal.experiments.claims import claims_page
     from vicinal.experiments.exports import dump
     from vicinal.experiments.origin import readme
-    from vicinal.experiments.store import Store
 
-    with Store(_existing(out / FILE)) as store:
+    with _store(out, there=True) as store:
         paths = [
             path for protocol in table2.PROTOCOLS for path in tables.write(store, protocol, out)
         ]
@@ -159,9 +155,8 @@ def status(out: Out = OUT) -> None:
     """What is done, running and left; asks the file, so it works from another terminal."""
     from vicinal.experiments.progress import in_words
     from vicinal.experiments.standings import standings
-    from vicinal.experiments.store import Store
 
-    with Store(_existing(out / FILE)) as store:
+    with _store(out, there=True) as store:
         found = standings(store)
     for one in found:
         rest = "" if one.done == one.total else f", {in_words(one.left)} left"
@@ -179,9 +174,7 @@ def merge(
     out: Out = OUT,
 ) -> None:
     """Take over the results of other files; what is there already stays."""
-    from vicinal.experiments.store import Store
-
-    with Store(out / FILE) as store:
+    with _store(out) as store:
         try:
             taken = store.merge(sources)
         except (FileNotFoundError, ValueError) as error:
@@ -256,10 +249,17 @@ def _check_backend(backend: str, methods: Sequence[str]) -> None:
         raise typer.BadParameter(str(error), param_hint="--backend") from None
 
 
-def _existing(path: Path) -> Path:
-    if not path.is_file():
+def _store(out: Path, there: bool = False) -> Store:
+    """The records in that folder, which must be there already if the command only looks."""
+    from vicinal.experiments.store import Store
+
+    path = out / FILE
+    if there and not path.is_file():
         raise typer.BadParameter(f"{path} is not there; run a command first", param_hint="--out")
-    return path
+    try:
+        return Store(path)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--out") from None
 
 
 def _draw(write: Callable[[Store, Path], list[Path]], store: Store, out: Path) -> None:

@@ -56,6 +56,18 @@ class Store:
         self._db = sqlite3.connect(
             self.path, timeout=60.0, isolation_level=None, check_same_thread=False
         )
+        try:
+            self._make_tables()
+        except sqlite3.Error as error:
+            self._db.close()
+            if isinstance(
+                error, sqlite3.OperationalError
+            ):  # locked, the disk is full, and the like
+                raise
+            raise ValueError(f"{path} is no file of vicinal reproduce: {error}") from error
+        self.host, self.pid, self.workers = socket.gethostname(), os.getpid(), 1
+
+    def _make_tables(self) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
         for kind in (Result, Measurement):
@@ -63,7 +75,6 @@ class Store:
             self._add_columns(kind.table, [f"{c.name} {_sql_type(c)}" for c in fields(kind)])
         self._db.execute(_TASKS)
         self._add_columns("tasks", ["workers INTEGER"])
-        self.host, self.pid, self.workers = socket.gethostname(), os.getpid(), 1
 
     def _add_columns(self, table: str, columns: Iterable[str]) -> None:
         """Give a file of an earlier version the columns that it lacks; they may be empty."""
@@ -225,18 +236,10 @@ class Store:
                 self.plan((record.task, record.kind, record.dataset) for record in records)
                 self.save(*records)
                 continue
-            self._take_over(other)
-        return len(self.done()) - before
-
-    def _take_over(self, other: Path) -> None:
-        try:
             with Store(other) as source:
-                tasks = source.rows("SELECT task, kind, dataset FROM tasks")
-                results, measured = source.records(Result), source.records(Measurement)
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{other} is no file of vicinal reproduce: {error}") from error
-        self.plan(tasks)
-        self.save(*results, *measured)
+                self.plan(source.rows("SELECT task, kind, dataset FROM tasks"))
+                self.save(*source.records(Result), *source.records(Measurement))
+        return len(self.done()) - before
 
 
 def _dumps_in(path: Path) -> list[Path]:

@@ -99,6 +99,16 @@ def test_figure1_and_status_and_merge(tmp_path):
     assert text.startswith("0\n78 records taken over")
 
 
+@pytest.mark.parametrize("command", ["status", "tables", "merge"])
+def test_a_file_that_is_no_database_is_said_in_one_line(tmp_path, command):
+    (tmp_path / "results.sqlite").write_text("something else, whatever its name is")
+    sources = [tmp_path] if command == "merge" else []
+    out = tmp_path / "out" if command == "merge" else tmp_path
+    text = invoke(command, *sources, "--out", out)
+    assert text.startswith("2\n")
+    assert "is no file of vicinal reproduce" in " ".join(re.sub(r"[│\n]", " ", text).split())
+
+
 def test_merging_what_is_not_there_is_said_in_one_line(tmp_path):
     text = invoke("merge", tmp_path, tmp_path / "gone.sqlite", "--out", tmp_path / "out")
     assert text.startswith("2\n")
@@ -115,4 +125,5 @@ def test_figure3_runs_and_says_where_three_runs_have_to_do(tmp_path, data_dir, m
     text = invoke("figure3", *options)
     assert text.startswith("0\n")
     assert text.count("over a minute, 1 runs") == 6
-    assert len(figure3.timings(Store(tmp_path / "results.sqlite"))) == 6
+    with Store(tmp_path / "results.sqlite") as store:
+        assert len(figure3.timings(store)) == 6
