@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from vicinal.kernels import Comparisons, ReferenceKernel, make_kernel
-from vicinal.kernels.cpu import CpuKernel, _Sweep
+from vicinal.kernels.cpu import CpuKernel, _blocks, _Sweep
 from vicinal.kernels.cpu_layout import Arrangement
 from vicinal.kernels.cpu_rows import DIRECT
 from vicinal.objective.neighbor_sets import compare
@@ -163,13 +163,27 @@ def test_tiles_are_really_skipped():
     comparisons = compare(Z, offsets)
     sweep = _Sweep(comparisons, Arrangement.of(comparisons), Z, Z, 1.0, 1.0, False)
     assert sweep.reordered
-    ((quads, labels, *_), *_) = sweep.blocks(comparisons.anchors)
+    ((quads, labels, *_), *_) = _blocks(sweep.placed, comparisons.anchors)
     n_tiles = sweep._tiles.low.shape[1]
     runs = np.empty((len(quads), n_tiles + 3, 2), dtype=np.int64)
     counts = np.zeros((len(quads), 2), dtype=np.int64)
     sweep._choose_runs(quads, labels, runs, counts)
     seen = sum(np.diff(runs[q, : counts[q, 1]]).sum() for q in range(len(quads)))
     assert seen < 0.5 * len(quads) * len(Z)
+
+
+def test_some_rows_where_tiles_are_skipped():
+    """Points are reordered then: the rows asked for must be found where they went."""
+    Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
+    comparisons = compare(Z, offsets)
+    assert _Sweep(comparisons, Arrangement.of(comparisons), Z, Z, 1.0, 1.0, False).reordered
+    rows = np.random.default_rng(0).choice(len(Z), 300, replace=False)
+    found = []
+    for kernel in (ReferenceKernel, CpuKernel):
+        recorder = Recorder(len(Z))
+        found.append(kernel(comparisons).sweep(Z, Z, recorder, alpha=1.0, rows=rows))
+        np.testing.assert_array_equal(np.flatnonzero(recorder.visits), np.sort(rows))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9 * np.abs(found[0]).max())
 
 
 @pytest.mark.parametrize("case", CASES)

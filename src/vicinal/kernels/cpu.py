@@ -19,8 +19,6 @@ from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray, IndexL
 from vicinal.kernels.cpu_layout import (
     Arrangement,
     Block,
-    cut_into_blocks,
-    cut_into_quads,
     no_tiles,
     rotate_to_principal_axes,
     transpose_padded,
@@ -61,10 +59,7 @@ class CpuKernel:
     @cached_property
     def _all_blocks(self) -> list[Block]:
         """Of all anchors, where points keep the order of the rows."""
-        anchors, offsets = np.sort(self._comparisons.anchors), self._unmoved.offsets
-        return cut_into_blocks(
-            cut_into_quads(anchors, offsets), _quads_a_block(len(self._unmoved.order))
-        )
+        return _blocks(self._unmoved, self._comparisons.anchors)
 
     def sweep(
         self,
@@ -82,7 +77,7 @@ class CpuKernel:
         if rows is None and not sweep.reordered:
             blocks = self._all_blocks
         else:
-            blocks = sweep.blocks(self._comparisons.anchors if rows is None else rows)
+            blocks = _blocks(sweep.placed, self._comparisons.anchors if rows is None else rows)
         elements = QUAD * sum(len(block.quads) for block in blocks) * len(Z)
         n_threads = min(self._threads_for(elements), max(len(blocks), 1))
         # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
@@ -142,7 +137,7 @@ class _Sweep:
         if prune:
             Z = rotate_to_principal_axes(Z)
             placed = Arrangement.of(self._comparisons, compact_order(Z, offsets))
-        self._placed, self._prune = placed, prune
+        self.placed, self._prune = placed, prune
         ZT = transpose_padded(Z[placed.permuted])
         self._VT = transpose_padded(self._V[placed.permuted])
         tiles = make_tiles(ZT, offsets) if prune else no_tiles(ZT.dtype)
@@ -172,11 +167,6 @@ class _Sweep:
         """Whether positions differ from rows."""
         return self._prune
 
-    def blocks(self, rows: IndexArray) -> list[Block]:
-        """The rows cut into quads of positions, in blocks whose weights fit a cache."""
-        quads = cut_into_quads(np.sort(self._placed.position[rows]), self._placed.offsets)
-        return cut_into_blocks(quads, _quads_a_block(len(self._Z)))
-
     def run(self, blocks: list[Block], respond: Respond) -> _Part:
         """Forward, respond, backward for every block of one thread's share."""
         part = self._empty_part()
@@ -195,7 +185,7 @@ class _Sweep:
             memory = (E, runs, counts, averages, sums)
             self._choose_runs(quads, labels, runs, counts)
             forward(quads, self._points, self._sides, self._modes, memory)
-            rows = self._placed.order[anchors]
+            rows = self.placed.order[anchors]
             s, t = averages.reshape(-1, 2)[taken].T
             similar, dissimilar = self._forward_lists(rows, s, t)
             ds, dt = respond(rows, s, t)
@@ -228,7 +218,7 @@ class _Sweep:
             needed_runs(quads, labels, ZT, groups, self._tiles, self._tile_gaps, runs, counts)
         else:
             used = self._use_similar, self._use_dissimilar
-            whole_runs(labels, self._placed.offsets, *used, runs, counts)
+            whole_runs(labels, self.placed.offsets, *used, runs, counts)
 
     def _empty_part(self) -> _Part:
         n = len(self._Z)
@@ -255,12 +245,12 @@ class _Sweep:
         delta = np.zeros(len(self._Z))  # by position
         for part in parts:
             delta += part.columns
-        out = (delta[self._placed.position] + self._slope_sums)[:, None] * self._V
+        out = (delta[self.placed.position] + self._slope_sums)[:, None] * self._V
         out *= 1.0 if self._symmetric else 0.5
-        out -= self._product[self._placed.position, :c]
+        out -= self._product[self.placed.position, :c]
         for part in parts:
             if self._symmetric:
-                out -= part.transposed.T[self._placed.position, :c]
+                out -= part.transposed.T[self.placed.position, :c]
             if part.listed.size:
                 out += part.listed
         return out.astype(self._V.dtype, copy=False)
@@ -320,8 +310,9 @@ def _reach(dtype: np.dtype) -> float:
     return float(-0.4 * np.log(np.finfo(dtype).tiny))
 
 
-def _quads_a_block(n: int) -> int:
-    return max(1, BLOCK_ELEMENTS // (QUAD * n))
+def _blocks(placed: Arrangement, rows: IndexArray) -> list[Block]:
+    """The rows in blocks whose weights fit a cache."""
+    return placed.blocks(rows, max(1, BLOCK_ELEMENTS // (QUAD * len(placed.order))))
 
 
 def _is_spread_out(norms: FloatArray, gap: float) -> bool:

@@ -52,6 +52,16 @@ class Arrangement:
             (_int64(sizes[0]), _int64(sizes[1])),
         )
 
+    def blocks(self, rows: IndexArray, size: int) -> list[Block]:
+        """The rows cut into quads of positions, at most ``size`` of them a block."""
+        quads, labels, real = cut_into_quads(np.sort(self.position[rows]), self.offsets)
+        blocks = []
+        for start in range(0, len(quads), size):
+            part = slice(start, start + size)
+            taken = np.flatnonzero(np.arange(QUAD) < real[part, None])
+            blocks.append(Block(quads[part], labels[part], taken, quads[part].ravel()[taken]))
+        return blocks
+
 
 def _int64(values: IndexArray | FloatArray) -> IndexArray:
     return np.ascontiguousarray(values, dtype=np.int64)
@@ -68,16 +78,6 @@ class Block(NamedTuple):
     """Which of the 4q places are not such repetitions."""
     anchors: IndexArray
     """The positions there."""
-
-
-def cut_into_blocks(quads: Quads, size: int) -> list[Block]:
-    """At most ``size`` quads each."""
-    blocks = []
-    for start in range(0, len(quads[0]), size):
-        block, labels, real = (part[start : start + size] for part in quads)
-        taken = np.flatnonzero(np.arange(QUAD) < real[:, None])
-        blocks.append(Block(block, labels, taken, block.ravel()[taken]))
-    return blocks
 
 
 def transpose_padded(points: FloatArray) -> FloatArray:
