@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import gmean
 
 from vicinal.experiments.manifest import DATASETS
 from vicinal.experiments.methods import METHODS
@@ -191,7 +192,7 @@ def compare(summary: Summary, methods: Sequence[str] | None = None) -> Compariso
     difference = critical_difference(len(chosen), len(complete))
     timed = tuple(name for name in complete if _of_one_machine(summary, name, chosen))
     cpu = np.array([[summary.cells[d, m].cpu_seconds for m in chosen] for d in timed])
-    took = np.exp(np.log(cpu).mean(axis=0)) if timed else np.empty(0)
+    took = gmean(cpu, axis=0) if timed else np.empty(0)
     return Comparison(chosen, complete, ranks, tested, difference, duels, champion, timed, took)
 
 

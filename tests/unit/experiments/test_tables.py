@@ -105,6 +105,15 @@ def test_ranks_as_csv(summary):
     assert float(by_name["nca"]["p"]) == pytest.approx(2 / 2**6)
 
 
+def test_times_of_data_sets_of_any_size_count_alike(store):
+    """A geometric mean: by an arithmetic one the slowest data set alone would decide."""
+    fill(store)
+    store.rows("UPDATE results SET cpu_seconds = 200 WHERE dataset = 'iris' AND method = 'nca'")
+    found = compare(summarize(store, "honest"))
+    nca = found.cpu_seconds[found.methods.index("nca")]
+    assert nca == pytest.approx(2 * 100 ** (1 / len(found.timed)))
+
+
 def test_times_of_several_machines_are_not_compared(store):
     fill(store)
     found = compare(summarize(store, "honest"))
