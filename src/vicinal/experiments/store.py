@@ -58,12 +58,11 @@ class Store:
         )
         try:
             self._make_tables()
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError:  # locked, the disk is full, and the like
             self._db.close()
-            if isinstance(
-                error, sqlite3.OperationalError
-            ):  # locked, the disk is full, and the like
-                raise
+            raise
+        except sqlite3.DatabaseError as error:
+            self._db.close()
             raise ValueError(f"{path} is no file of vicinal reproduce: {error}") from error
         self.host, self.pid, self.workers = socket.gethostname(), os.getpid(), 1
 
