@@ -55,6 +55,9 @@ def lbfgs_at(
     return [descend.stopped.get(stop, last) for stop in stops]
 
 
+Stop: TypeAlias = Callable[[Run, Point, Point], StopReason | None]
+
+
 class _QuasiNewton:
     """The descent; it keeps what it would return if it were stopped after certain iterations."""
 
@@ -63,7 +66,27 @@ class _QuasiNewton:
         self.stopped: dict[int, Solution] = {}
 
     def __call__(self, run: Run) -> StopReason:
-        return _quasi_newton(run, self.stop)
+        if reason := self.stop(run, run.start, run.start):
+            return reason
+        base, length = run.start, FIRST_MOVE * run.scale
+        while True:
+            search = _Search(run, self.stop, base, length)
+            try:
+                _minimize(search, run.max_iter)
+            finally:
+                found = search.lowest.value < run.best.value
+                run.keep(search.lowest)
+            if search.reason is not None:
+                return search.reason
+            if not found:
+                return "step"
+            # The line search failed, but not without descending: go on from there, without memory.
+            length = norm(search.lowest.params - base.params)
+            base = search.lowest
+            if run.finish_iteration(base, length):
+                return "callback"
+            if reason := self.stop(run, base, base):
+                return reason
 
     def stop(self, run: Run, point: Point, lowest: Point) -> StopReason | None:
         """Whether to stop at this iterate, ``lowest`` being the lowest point evaluated so far."""
@@ -71,33 +94,6 @@ class _QuasiNewton:
         if reason is None and run.n_iter in self._stops:
             self.stopped[run.n_iter] = run.solution("max_iter", lowest)
         return reason
-
-
-Stop: TypeAlias = Callable[[Run, Point, Point], StopReason | None]
-
-
-def _quasi_newton(run: Run, stop: Stop) -> StopReason:
-    if reason := stop(run, run.start, run.start):
-        return reason
-    base, length = run.start, FIRST_MOVE * run.scale
-    while True:
-        search = _Search(run, stop, base, length)
-        try:
-            _minimize(search, run.max_iter)
-        finally:
-            found = search.lowest.value < run.best.value
-            run.keep(search.lowest)
-        if search.reason is not None:
-            return search.reason
-        if not found:
-            return "step"
-        # The line search failed, but not without descending: go on from there, without memory.
-        length = norm(search.lowest.params - base.params)
-        base = search.lowest
-        if run.finish_iteration(base, length):
-            return "callback"
-        if reason := stop(run, base, base):
-            return reason
 
 
 def _minimize(search: _Search, max_iter: int) -> None:
