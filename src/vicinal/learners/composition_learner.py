@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
 
@@ -85,11 +84,9 @@ class CompositionLearner(TripletLearner):
         take_checked(learners, X)
         for learner in learners:
             learner._check_parameters(rows.shape[1])
-        waiting = iter(learners)
         for batch in cls._compose_alike(learners, data):
             keep_all(
-                partial(learner._store, data, composed, rows.dtype)
-                for learner, composed in zip(islice(waiting, len(batch)), batch, strict=True)
+                partial(learner._store, data, composed, rows.dtype) for learner, composed in batch
             )
 
     def _store(self, data: TripletData, composed: Composed, dtype: Any) -> Self:
@@ -111,10 +108,10 @@ class CompositionLearner(TripletLearner):
     @classmethod
     def _compose_alike(
         cls, learners: Sequence[Self], data: TripletData
-    ) -> Iterator[list[Composed]]:
+    ) -> Iterator[list[tuple[Self, Composed]]]:
         """What ``_compose`` gives for each, by batches; they differ in ``_differ_in`` alone."""
         for learner in learners:
-            yield [learner._compose(data)]
+            yield [(learner, learner._compose(data))]
 
     def _to_components(
         self, weights: FloatArray, bases: FloatArray, scale: float, dtype: Any = np.float64

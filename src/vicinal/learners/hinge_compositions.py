@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vicinal.learners.composition import TripletSums, compose
+from vicinal.learners.composition_learner import Composed
+from vicinal.solvers import Progress
 
 FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -85,6 +87,37 @@ class HingeCompositions:
             V = self._projected
             return np.einsum("nk,bnk->bk", V, self.sums.laplacians(u, V))
         return np.einsum("bkd,kd->bk", self.bases @ self.sums.scatters(u), self.bases)
+
+
+class BestByHinge:
+    """The lowest of the iterates shown to it, by the hinge loss as it is."""
+
+    def __init__(
+        self,
+        problems: HingeCompositions,
+        number: int,
+        report: Callable[[Progress], bool | None] | None,
+    ) -> None:
+        self.problems, self._number, self._report = problems, number, report
+        self.weights: FloatArray = np.zeros(len(problems.bases))
+        self.history = [1.0]  # every triplet of w = 0 has loss 1
+        self.n_iter = 0
+
+    def offer(self, progress: Progress) -> bool:
+        """Keep the iterate if it is the lowest so far; whether the callback wants no more."""
+        self.n_iter = progress.n_iter
+        value = self.problems.hinge(self._number, progress.params)
+        if value < self.history[-1]:
+            self.weights = progress.params
+            self.history.append(value)
+        if self._report is None:
+            return False
+        return bool(self._report(Progress(progress.n_iter, value, progress.params, progress.step)))
+
+    def composed(self, reason: str) -> Composed:
+        """What has been found, and why the search for it ended."""
+        history = np.array(self.history)
+        return Composed(self.weights, self.problems.bases, self.n_iter, reason, history)
 
 
 def _mean_hinge(shortfall: FloatArray) -> FloatArray:

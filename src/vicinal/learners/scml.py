@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state, check_scalar
 
 from vicinal.learners.composition_learner import Composed, CompositionLearner, TripletData
 from vicinal.learners.configuration import check_choice
-from vicinal.learners.hinge_compositions import HingeCompositions
+from vicinal.learners.hinge_compositions import BestByHinge, HingeCompositions
 from vicinal.learners.local_bases import local_lda, triplet_directions
 from vicinal.learners.progress import fit_callback
 from vicinal.solvers import Progress
@@ -203,17 +203,16 @@ class SCML(CompositionLearner):
         return np.asarray(learner._bases(data, check_random_state(learner.random_state)))
 
     def _compose(self, data: TripletData) -> Composed:
-        if self.solver == "smoothed":
-            ((composed,),) = self._compose_alike([self], data)
-            return composed
         rng = check_random_state(self.random_state)
-        (best,) = self._bests([self], self._bases(data, rng), data)
-        return best.composed(self._draw(data, best, rng))
+        bests = self._bests([self], self._bases(data, rng), data)
+        if self.solver == "smoothed":
+            return self._descend(bests)[0]
+        return bests[0].composed(self._draw(data, bests[0], rng))
 
     @classmethod
     def _compose_alike(
         cls, learners: Sequence[Self], data: TripletData
-    ) -> Iterator[list[Composed]]:
+    ) -> Iterator[list[tuple[Self, Composed]]]:
         first = learners[0]
         if first.solver != "smoothed":
             yield from super()._compose_alike(learners, data)
@@ -221,9 +220,11 @@ class SCML(CompositionLearner):
         bases = first._bases(data, check_random_state(first.random_state))
         size = HingeCompositions.worth_solving_at_once(data.sums, bases)
         for start in range(0, len(learners), size):
-            yield first._descend(cls._bests(learners[start : start + size], bases, data))
+            batch = learners[start : start + size]
+            found = first._descend(cls._bests(batch, bases, data))
+            yield list(zip(batch, found, strict=True))
 
-    def _descend(self, bests: Sequence[_Best]) -> list[Composed]:
+    def _descend(self, bests: Sequence[BestByHinge]) -> list[Composed]:
         """Solve the problems of a batch in step, with the options that all have in common."""
         solutions = solve_in_step(
             accelerate,
@@ -239,11 +240,13 @@ class SCML(CompositionLearner):
         ]
 
     @classmethod
-    def _bests(cls, learners: Sequence[Self], bases: FloatArray, data: TripletData) -> list[_Best]:
+    def _bests(
+        cls, learners: Sequence[Self], bases: FloatArray, data: TripletData
+    ) -> list[BestByHinge]:
         betas = [float(learner.beta) for learner in learners]
         problems = HingeCompositions(data.sums, bases, betas, WIDTH)
         return [
-            _Best(problems, number, learner._report(bases, data.scale))
+            BestByHinge(problems, number, learner._report(bases, data.scale))
             for number, learner in enumerate(learners)
         ]
 
@@ -259,7 +262,7 @@ class SCML(CompositionLearner):
             lambda w: self._to_components(w, bases, scale),
         )
 
-    def _draw(self, data: TripletData, best: _Best, rng: np.random.RandomState) -> str:
+    def _draw(self, data: TripletData, best: BestByHinge, rng: np.random.RandomState) -> str:
         from vicinal.learners._scml_steps import DualAveraging
 
         averaging = DualAveraging(
@@ -308,37 +311,6 @@ class SCML(CompositionLearner):
         for name in ("n_basis", "batch_size", "max_iter"):
             if getattr(self, name) is not None:
                 check_scalar(getattr(self, name), name, Integral, min_val=1)
-
-
-class _Best:
-    """The lowest of the iterates shown to it, by the hinge loss as it is."""
-
-    def __init__(
-        self,
-        problems: HingeCompositions,
-        number: int,
-        report: Callable[[Progress], bool | None] | None,
-    ) -> None:
-        self.problems, self._number, self._report = problems, number, report
-        self.weights: FloatArray = np.zeros(len(problems.bases))
-        self.history = [1.0]  # every triplet of w = 0 has loss 1
-        self.n_iter = 0
-
-    def offer(self, progress: Progress) -> bool:
-        """Keep the iterate if it is the lowest so far; whether the callback wants no more."""
-        self.n_iter = progress.n_iter
-        value = self.problems.hinge(self._number, progress.params)
-        if value < self.history[-1]:
-            self.weights = progress.params
-            self.history.append(value)
-        if self._report is None:
-            return False
-        return bool(self._report(Progress(progress.n_iter, value, progress.params, progress.step)))
-
-    def composed(self, reason: str) -> Composed:
-        """What has been found, and why the search for it ended."""
-        history = np.array(self.history)
-        return Composed(self.weights, self.problems.bases, self.n_iter, reason, history)
 
 
 def _given_bases(basis: Any, n_basis: int | None, d: int) -> FloatArray:
