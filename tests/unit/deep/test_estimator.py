@@ -80,6 +80,7 @@ def test_without_validation_the_training_loss_decides(iris):
 
 
 def test_a_network_of_ones_own_is_copied(iris):
+    torch.manual_seed(3)  # one start in twelve is a bad one for so few epochs
     network = torch.nn.Sequential(
         torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 3)
     )
