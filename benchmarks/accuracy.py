@@ -174,8 +174,8 @@ def tune(method: str, A: np.ndarray, a: np.ndarray, seed: int) -> tuple[Any, str
 
     from sklearn.base import clone
 
-    from vicinal.classifiers.search_folds import make_folds
-    from vicinal.classifiers.tuning_rows import tuning_rows
+    from vicinal.automatic.tuning_rows import tuning_rows
+    from vicinal.search.folds import make_folds
 
     warnings.simplefilter("ignore")  # convergence of single settings, classes missing in a fold
     rival = RIVALS[method]
@@ -199,7 +199,7 @@ def affordable(settings: tuple[dict[str, Any], ...], d: int) -> list[dict[str, A
 
 def fold_scores(rival: Rival, setting: dict[str, Any], X: Any, y: Any, fold: Any) -> np.ndarray:
     """Accuracies on the test rows of the fold: one a K, or one."""
-    from vicinal.classifiers.search_scores import predict_all_k
+    from vicinal.search.search_scores import predict_all_k
 
     model = pipeline(rival, setting, X.shape[1], None).fit(X[fold.train], y[fold.train])
     if not rival.is_metric:

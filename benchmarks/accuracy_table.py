@@ -97,7 +97,7 @@ def _summary(means: np.ndarray, methods: Sequence[str]) -> str:
     """Mean ranks, and the margin over every rival with Wilcoxon's test over data sets."""
     from scipy.stats import rankdata
 
-    from vicinal.experiments.statistics import signed_rank_p
+    from experiments.statistics import signed_rank_p
 
     if len(means) < 5:
         return "(too few complete data sets)"

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 
 import vicinal as vc
 from vicinal.kernels import make_kernel
-from vicinal.kernels.cpu import BLOCK_ELEMENTS
-from vicinal.learners.threads import single_threaded_blas
+from vicinal.kernels.cpu.cpu_kernel import BLOCK_ELEMENTS
+from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.objective.losses import SIGMOID
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
 from vicinal.objective.neighbor_sets import compare

@@ -34,9 +34,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.search import ANNSearchCV
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file import load, save
+from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables.errors import TableError
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel

@@ -27,7 +27,7 @@ CODE = """
 import json, resource, time
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
-from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.voting.class_mean import ClassMeanKNN
 rng = np.random.default_rng(0)
 y = rng.integers(0, {c}, size={m})
 centers = 1.5 * rng.normal(size=({c}, {d}))

@@ -26,7 +26,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.search import ANNSearchCV
+from vicinal.search.search_cv import ANNSearchCV
 
 KS = list(range(1, 47, 3))
 CV = StratifiedKFold(5, shuffle=True, random_state=0)

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import scale
 
-from vicinal.experiments.methods import METHODS
+from experiments.methods import METHODS
 from vicinal.learners.together import fit_together
 
 REPEATS = 9

@@ -15,7 +15,7 @@ from common import verdict
 from gpu_data import blobs, say
 
 import vicinal as vc
-from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal.voting.class_mean import ClassMeanKNN
 
 
 def solvers() -> None:

@@ -1,9 +1,7 @@
 """vicinal learns the distance that a nearest-neighbor model needs."""
 
 from vicinal import plot
-from vicinal.classifiers.automatic import ANNClassifier
-from vicinal.classifiers.class_mean import ClassMeanKNN
-from vicinal.classifiers.search import ANNSearchCV
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.learners.ann import ANN
 from vicinal.learners.boostmetric import BoostMetric
 from vicinal.learners.gmml import GMML
@@ -18,7 +16,9 @@ from vicinal.learners.scml import SCML
 from vicinal.model_file import load, save
 from vicinal.objective.soft_average import gamma_for_k, k_for_gamma, soft_average
 from vicinal.reporting import report
+from vicinal.search.search_cv import ANNSearchCV
 from vicinal.version import __version__
+from vicinal.voting.class_mean import ClassMeanKNN
 
 __all__ = [
     "ANN",

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import vicinal as vc
-from vicinal.classifiers.automatic import ANNClassifier
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.reporting import report
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from vicinal.kernels import Comparisons, ReferenceKernel, make_kernel
-from vicinal.kernels.cpu import CpuKernel, _blocks, _Sweep
-from vicinal.kernels.cpu_layout import Arrangement
-from vicinal.kernels.cpu_rows import DIRECT
+from vicinal.kernels.cpu.cpu_kernel import CpuKernel, _blocks, _Sweep
+from vicinal.kernels.cpu.layout import Arrangement
+from vicinal.kernels.cpu.row_blocks import DIRECT
 from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.soft_average import soft_average, soft_weights
 

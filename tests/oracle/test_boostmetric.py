@@ -7,8 +7,8 @@ from scipy.special import logsumexp, softmax
 
 from vicinal.learners.boosting import LOSSES, Boosting
 from vicinal.learners.boostmetric import BoostMetric
-from vicinal.learners.composition import TripletSums, compose, exponential
 from vicinal.learners.supervision import Triplets, nearest_triplets
+from vicinal.learners.triplet_margins import TripletSums, compose, exponential
 
 V = 1e-7
 

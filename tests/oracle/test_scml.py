@@ -8,11 +8,11 @@ from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from vicinal.exceptions import SaturatedStartWarning
-from vicinal.learners.composition import TripletSums
 from vicinal.learners.hinge_compositions import HingeCompositions
 from vicinal.learners.local_bases import lda_directions, local_lda
 from vicinal.learners.scml import SCML
 from vicinal.learners.supervision import nearest_triplets
+from vicinal.learners.triplet_margins import TripletSums
 
 
 def margin_columns(X, triplets, bases):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from vicinal.experiments.figure1 import IMPOSTORS, TARGETS, largest_ratio
+from experiments.figure1 import IMPOSTORS, TARGETS, largest_ratio
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vicinal.experiments.manifest import DATASETS, SMALLEST
-from vicinal.experiments.methods import METHODS, on_backend
+from experiments.manifest import DATASETS, SMALLEST
+from experiments.methods import METHODS, on_backend
 
 if TYPE_CHECKING:  # what computes is imported by the command that needs it: --help is quick
-    from vicinal.experiments.datasets import Dataset
-    from vicinal.experiments.runner import Task
-    from vicinal.experiments.store import Store
+    from experiments.datasets import Dataset
+    from experiments.runner import Task
+    from experiments.store import Store
 
 FILE = "results.sqlite"
 
@@ -53,7 +53,7 @@ def run_table2(
     retry_failed: Annotated[bool, typer.Option(help="Try again what failed before.")] = False,
 ) -> None:
     """Table 2: every method on every data set, mean ± standard deviation beside the paper's."""
-    from vicinal.experiments import table2, tables
+    from experiments import table2, tables
 
     names = _names(methods, METHODS, {}, "--methods")
     _check_backend(backend, names)
@@ -74,7 +74,7 @@ def run_table2(
 @app.command("figure1")
 def run_figure1(out: Out = OUT) -> None:
     """Figure 1: the hard region, computed."""
-    from vicinal.experiments import figure1
+    from experiments import figure1
 
     _report(figure1.write(out))
 
@@ -87,7 +87,7 @@ def run_figure2(
     data: Data = None,
 ) -> None:
     """Figure 2: accuracy on German as a function of α, γ and K."""
-    from vicinal.experiments import figure2
+    from experiments import figure2
 
     with _store(out) as store:
         for one in _load(figure2.DATASET, data):
@@ -107,7 +107,7 @@ def run_figure3(
 
     Where one fit takes over a minute, three runs have to do.
     """
-    from vicinal.experiments import figure3
+    from experiments import figure3
 
     loaded = _load(datasets, data)
     few = min(runs, figure3.FEW_RUNS)
@@ -129,10 +129,10 @@ def write_all(
     ),
 ) -> None:
     """Write every table, figure and the page of claims from the results there are."""
-    from vicinal.experiments import figure1, figure2, figure3, table2, tables
-    from vicinal.experiments.claims import claims_page
-    from vicinal.experiments.exports import dump
-    from vicinal.experiments.origin import readme
+    from experiments import figure1, figure2, figure3, table2, tables
+    from experiments.claims import claims_page
+    from experiments.exports import dump
+    from experiments.origin import readme
 
     with _store(out, there=True) as store:
         paths = [
@@ -153,8 +153,8 @@ def write_all(
 @app.command()
 def status(out: Out = OUT) -> None:
     """What is done, running and left; asks the file, so it works from another terminal."""
-    from vicinal.experiments.progress import in_words
-    from vicinal.experiments.standings import standings
+    from experiments.progress import in_words
+    from experiments.standings import standings
 
     with _store(out, there=True) as store:
         found = standings(store)
@@ -185,8 +185,8 @@ def merge(
 def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:
     from joblib import effective_n_jobs
 
-    from vicinal.experiments.progress import watch
-    from vicinal.experiments.runner import run
+    from experiments.progress import watch
+    from experiments.runner import run
 
     watcher = watch(tasks, store.done, effective_n_jobs(jobs))
     try:
@@ -201,7 +201,7 @@ def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:
 
 def _load(names: str, folder: Path | None) -> list[Dataset]:
     """The data sets that can be had; about the others a line each."""
-    from vicinal.experiments.datasets import load_available
+    from experiments.datasets import load_available
 
     chosen = _names(names, DATASETS, {"smallest": SMALLEST}, "--datasets")
     loaded, missing = load_available(chosen, folder)
@@ -251,7 +251,7 @@ def _check_backend(backend: str, methods: Sequence[str]) -> None:
 
 def _store(out: Path, there: bool = False) -> Store:
     """The records in that folder, which must be there already if the command only looks."""
-    from vicinal.experiments.store import Store
+    from experiments.store import Store
 
     path = out / FILE
     if there and not path.is_file():

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal._typing import IndexArray
 
 GROUP = 4
 """Samples of one class that stay together, so that anchors meet their class in every batch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,15 +21,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal._typing import FloatArray
 from vicinal.deep.batches import stratified_split
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import choose_device, embed, multilayer_perceptron, seeded
 from vicinal.deep.training import Budget, LabeledRows, Training, train
+from vicinal.learners.initialization import scale_for_perplexity
 from vicinal.learners.progress import show_log
-from vicinal.learners.start import scale_for_perplexity
-
-FloatArray: TypeAlias = NDArray[np.floating]
+from vicinal.voting.class_mean import ClassMeanKNN
 
 DTYPES = (np.float64, np.float32)
 PERPLEXITY = 20.0

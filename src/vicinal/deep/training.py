@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vicinal.deep.batches import IndexArray, class_batches
+from vicinal._typing import IndexArray
+from vicinal.deep.batches import class_batches
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import embed
 from vicinal.learners.progress import logger

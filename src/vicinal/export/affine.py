@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from vicinal.classifiers.automatic import ANNClassifier
-from vicinal.classifiers.search import ANNSearchCV
+from vicinal._typing import FloatArray
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.rvml import RVML
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from vicinal.search.search_cv import ANNSearchCV
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vicinal.atomic_write import whole_file
 from vicinal.export.affine import transform_steps
 from vicinal.export.extras import missing_extra
-from vicinal.whole_file import whole_file
 
 
 def to_faiss(

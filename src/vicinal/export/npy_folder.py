@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from vicinal.atomic_write import whole_file
 from vicinal.export.affine import affine_map, transform_steps, working_dtype
-from vicinal.whole_file import whole_file
 
 FORMULA = "z = A (x - center) + offset; distance(x, x') = ||z - z'||"
 

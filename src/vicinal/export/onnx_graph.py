@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from vicinal.atomic_write import whole_file
 from vicinal.export.affine import AffineMap, affine_map, working_dtype
 from vicinal.export.extras import missing_extra
-from vicinal.whole_file import whole_file
 
 OPSET = 17
 IR_VERSION = 8  # what goes with it: runtimes of 2022 and later read it

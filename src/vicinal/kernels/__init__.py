@@ -51,7 +51,7 @@ def make_kernel(comparisons: Comparisons, backend: str = "auto") -> Kernel:
         return ReferenceKernel(comparisons)
     if backend in ("auto", "numba"):
         # Imported late: Numba takes longer to import than all the rest.
-        from vicinal.kernels.cpu import CpuKernel
+        from vicinal.kernels.cpu.cpu_kernel import CpuKernel
 
         return CpuKernel(comparisons)
     known = ", ".join((*BACKENDS, *DEVICE_BACKENDS))

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal._typing import FloatArray, IndexArray
 
 Respond: TypeAlias = Callable[[IndexArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 """``respond(rows, s, t) -> (ds, dt)``: what the objective makes of a block of soft averages.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray, IndexLists, Respond
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.contract import Comparisons, IndexLists, Respond
 
 BLOCK_ELEMENTS = 2**22
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.kernels.compiled import compiled_sum
+from vicinal.kernels.cpu.jit import compiled_sum
 
 Array: TypeAlias = NDArray[np.float64]
 

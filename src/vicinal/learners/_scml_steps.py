@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vicinal.kernels.compiled import compiled_sum as _compiled_sum
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.cpu.jit import compiled_sum as _compiled_sum
 from vicinal.learners.supervision import Triplets
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 Function = TypeVar("Function", bound=Callable[..., Any])
 compiled_sum: Callable[[Function], Function] = _compiled_sum
 

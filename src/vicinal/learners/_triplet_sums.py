@@ -1,18 +1,16 @@
-"""The compiled sums over pairs of :mod:`vicinal.learners.composition`; imported when needed."""
+"""The compiled sums over pairs of :mod:`vicinal.learners.triplet_margins`; imported when needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vicinal.kernels.compiled import compiled as _compiled
-from vicinal.kernels.compiled import compiled_sum as _compiled_sum
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.cpu.jit import compiled as _compiled
+from vicinal.kernels.cpu.jit import compiled_sum as _compiled_sum
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 Function = TypeVar("Function", bound=Callable[..., Any])
 compiled: Callable[[Function], Function] = _compiled
 compiled_sum: Callable[[Function], Function] = _compiled_sum

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from vicinal._typing import FloatArray
 from vicinal.learners.device_data import on_host
 from vicinal.learners.verification import PairVerifier
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 DTYPES = (np.float64, np.float32)
 """What is kept as given; everything else becomes the first."""

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.optimize import brentq, nnls
 
-from vicinal.learners.composition import (
+from vicinal._typing import FloatArray
+from vicinal.learners.triplet_margins import (
     MarginLoss,
     TripletSums,
     compose,
     exponential,
     logistic,
 )
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 SEPARATED = -1.0
 """ln Σ exp(−ρ) at which every triplet holds by a margin of 1: from here on M need only grow."""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
+from vicinal._typing import FloatArray
 from vicinal.learners.boosting import LOSSES, Boosting
-from vicinal.learners.composition import compose
-from vicinal.learners.composition_learner import Composed, CompositionLearner, TripletData
 from vicinal.learners.configuration import check_choice
 from vicinal.learners.progress import fit_callback
+from vicinal.learners.rank_one_learner import Composed, CompositionLearner, TripletData
+from vicinal.learners.triplet_margins import compose
 from vicinal.solvers import Progress
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 NEGLIGIBLE = 1e-3
 """Less than this part of ``tol``: F no longer decreases."""

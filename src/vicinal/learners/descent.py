@@ -5,23 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_scalar
 
+from vicinal._typing import FloatArray
 from vicinal.exceptions import ExcludedRowsWarning
+from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.configuration import check_choice, check_n_components
+from vicinal.learners.initialization import starting_factor
 from vicinal.learners.labeled_data import LabeledData, center_and_scale
 from vicinal.learners.progress import fit_callback
-from vicinal.learners.start import starting_factor
-from vicinal.learners.threads import single_threaded_blas
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
 from vicinal.solvers import SOLVERS, Problem, Solution
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 MEDIAN_ROWS = 512
 FACTOR_SOLVERS = ("lbfgs",)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, eigh, solve_triangular
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.base import DTYPES
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.prior import NEARLY_SINGULAR, prior_matrix, smallest_ratio
 from vicinal.learners.supervision import Pairs, sample_pairs
-from vicinal.learners.weak_learner import PairLearner
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal.learners.weakly_supervised import PairLearner
 
 PAIRS_AT_ONCE = 2**16
 

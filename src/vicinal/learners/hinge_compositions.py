@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vicinal.learners.composition import TripletSums, compose
-from vicinal.learners.composition_learner import Composed
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.learners.rank_one_learner import Composed
+from vicinal.learners.triplet_margins import TripletSums, compose
 from vicinal.solvers import Progress
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 REMEMBERED = 4
 """Points a problem whose hinge loss is kept: those of one accelerated step."""

@@ -5,24 +5,22 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state, check_scalar
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import ConvergenceWarning
 from vicinal.learners.configuration import check_choice
 from vicinal.learners.prior import prior_matrix
 from vicinal.learners.progress import fit_callback
 from vicinal.learners.supervision import Pairs, sample_pairs
-from vicinal.learners.weak_learner import PairLearner
+from vicinal.learners.weakly_supervised import PairLearner
 from vicinal.objective.parametrization import Metric
 from vicinal.solvers import Callback, Progress
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 BOUNDS = ("percentile", "histogram")
 MOST_ROWS = 1414

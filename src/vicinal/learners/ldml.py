@@ -5,15 +5,16 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from vicinal._typing import FloatArray
 from vicinal.kernels import BACKENDS
-from vicinal.kernels.logistic_pairs import PairKernel, make_pair_kernel
+from vicinal.kernels.cpu.logistic_pairs import PairKernel, make_pair_kernel
 from vicinal.learners.base import DTYPES
 from vicinal.learners.configuration import check_choice
 from vicinal.learners.descent import (
@@ -28,10 +29,8 @@ from vicinal.learners.descent import (
 from vicinal.learners.evidence import store_evidence
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
 from vicinal.learners.supervision import Pairs
-from vicinal.learners.weak_learner import PairLearner
+from vicinal.learners.weakly_supervised import PairLearner
 from vicinal.objective.ldml_objective import LDMLObjective, ListedPairs
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 
 class LDML(PairLearner):

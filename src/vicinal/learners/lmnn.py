@@ -8,12 +8,13 @@ from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import validate_data
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels import BACKENDS, Comparisons
-from vicinal.kernels.impostors import PushKernel, make_push_kernel
+from vicinal.kernels.cpu.impostors import PushKernel, make_push_kernel
 from vicinal.learners.base import DTYPES
 from vicinal.learners.configuration import check_choice
 from vicinal.learners.descent import (
@@ -26,17 +27,15 @@ from vicinal.learners.descent import (
     warn_excluded,
 )
 from vicinal.learners.evidence import store_evidence
+from vicinal.learners.initialization import starting_factor
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
-from vicinal.learners.start import starting_factor
 from vicinal.learners.supervision import Triplets
-from vicinal.learners.weak_learner import TripletLearner
+from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.objective.lmnn_objective import LMNNObjective, TripletPush, targets_of_triplets
 from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.pull import pull_matrix
 from vicinal.solvers import Solution
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 Supervision: TypeAlias = Callable[[FloatArray], tuple[Comparisons, PushKernel]]
 """Targets and push, given the points among which the nearest are to be taken."""
 

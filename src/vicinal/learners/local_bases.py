@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import svd
 from sklearn.exceptions import ConvergenceWarning
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.supervision import Triplets
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 RANK_TOLERANCE = 1e-10
 """Singular values of a pool below this fraction of the largest are rounding."""

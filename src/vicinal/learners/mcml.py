@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from vicinal._typing import FloatArray
 from vicinal.kernels import BACKENDS, make_kernel
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.configuration import check_choice
@@ -24,8 +25,6 @@ from vicinal.learners.evidence import store_evidence
 from vicinal.learners.labeled_data import sort_by_class
 from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
 from vicinal.objective.neighbor_sets import compare
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 
 class MCML(MetricLearner):

@@ -7,19 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from vicinal._typing import FloatArray
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.kernels import DEVICE_BACKENDS, Comparisons, choose_backend, make_kernel
 from vicinal.learners.configuration import Configuration
 from vicinal.learners.device_data import on_host
+from vicinal.learners.initialization import embed, starting_factor
 from vicinal.learners.labeled_data import LabeledData
 from vicinal.learners.progress import fit_callback, logger, show_log
-from vicinal.learners.start import embed, starting_factor
 from vicinal.objective.device_objective import DeviceObjective, on_device
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
 from vicinal.objective.neighbor_sets import Selection, compare, lists_from_user
@@ -32,7 +33,6 @@ from vicinal.solvers.lbfgs import lbfgs_at
 if TYPE_CHECKING:
     from vicinal.learners.neighbor_learner import NeighborLearner
 
-FloatArray: TypeAlias = NDArray[np.floating]
 
 MAX_EXACT_PAIRS = 2.5e9
 """Beyond this many pairs of rows an exact evaluation takes the better part of a minute."""

@@ -12,14 +12,14 @@ from sklearn.utils.validation import validate_data
 
 from vicinal.kernels import BACKENDS, DEVICE_BACKENDS
 from vicinal.learners.base import DTYPES, MetricLearner
+from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.configuration import Configuration, check_choice, check_n_components
 from vicinal.learners.device_data import check_device_data, on_host, stays_on_device
 from vicinal.learners.evidence import store_evidence, warn_if_flat
+from vicinal.learners.initialization import INITS
 from vicinal.learners.labeled_data import sort_by_class
 from vicinal.learners.metadata import take_fit_metadata
 from vicinal.learners.neighbor_fit import NeighborFit
-from vicinal.learners.start import INITS
-from vicinal.learners.threads import single_threaded_blas
 from vicinal.learners.together import keep_all, take_checked
 from vicinal.solvers import SOLVERS, Solution
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from vicinal._typing import FloatArray
 from vicinal.learners.configuration import check_choice
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 PRIORS = ("identity", "covariance")
 

@@ -7,12 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from vicinal._typing import FloatArray
 from vicinal.solvers import Progress
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 logger = logging.getLogger("vicinal")
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from vicinal._typing import FloatArray
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.configuration import check_choice
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.virtual_points import class_corners, mean_distance, transported_points
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 VIRTUAL_POINTS = ("classes", "transport")
 KERNELS = ("linear", "rbf")

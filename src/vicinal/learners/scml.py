@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state, check_scalar
 
-from vicinal.learners.composition_learner import Composed, CompositionLearner, TripletData
+from vicinal._typing import FloatArray
 from vicinal.learners.configuration import check_choice
 from vicinal.learners.hinge_compositions import BestByHinge, HingeCompositions
 from vicinal.learners.local_bases import local_lda, triplet_directions
 from vicinal.learners.progress import fit_callback
+from vicinal.learners.rank_one_learner import Composed, CompositionLearner, TripletData
 from vicinal.solvers import Progress
 from vicinal.solvers.accelerated import accelerate
 from vicinal.solvers.in_step import solve_in_step
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
 BATCH_SIZE = {"dual_averaging": 1, "adagrad": 10}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.objective.neighbor_sets import compare
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

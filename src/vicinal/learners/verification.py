@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-FloatArray: TypeAlias = NDArray[np.floating]
+from vicinal._typing import FloatArray
+
 Strategy: TypeAlias = Literal["accuracy", "f_beta", "max_tpr", "max_tnr"]
 
 

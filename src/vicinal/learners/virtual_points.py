@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.metrics import euclidean_distances
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal._typing import FloatArray, IndexArray
 
 ENTROPY = 0.5
 """Weight of the plan's entropy, in units of distance."""

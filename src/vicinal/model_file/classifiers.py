@@ -7,8 +7,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.classifiers.unfolding import MAX_KNOTS, MAX_UNFOLDED, Unfolding
-from vicinal.classifiers.votes import VoteName
+from vicinal.features.hat_basis import MAX_KNOTS, MAX_UNFOLDED, Unfolding
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.learners import FEATURES
 from vicinal.model_file.schema import (
@@ -26,6 +25,7 @@ from vicinal.model_file.schema import (
     Number,
     Text,
 )
+from vicinal.voting.votes import VoteName
 
 MOST_VOTERS = 64  # the classifier may ask for more neighbors than a tiny training set has
 
@@ -49,7 +49,7 @@ def _check_class_mean(model: Any) -> None:
 
 
 CLASS_MEAN = Entry(
-    "vicinal.classifiers.class_mean:ClassMeanKNN",
+    "vicinal.voting.class_mean:ClassMeanKNN",
     state=(
         *SAMPLES,
         Field("references_", Array(("n", "d"))),
@@ -66,7 +66,7 @@ CLASS_MEAN = Entry(
 )
 
 CHOICE = Entry(
-    "vicinal.classifiers.committee:Choice",
+    "vicinal.automatic.committee:Choice",
     parameters=(
         Field("configuration", Text()),
         Field("iterate", Integer()),
@@ -104,7 +104,7 @@ def _unfolded_columns(knots: NDArray[Any]) -> int:
 
 
 AUTOMATIC = Entry(
-    "vicinal.classifiers.automatic:ANNClassifier",
+    "vicinal.automatic.classifier:ANNClassifier",
     state=(
         *SAMPLES,
         Field("X_fit_", Array(("n", "d"))),
@@ -147,7 +147,7 @@ def _check_search(model: Any) -> None:
 
 
 SEARCH = Entry(
-    "vicinal.classifiers.search:ANNSearchCV",
+    "vicinal.search.search_cv:ANNSearchCV",
     state=(
         *FEATURES,
         Field("classes_", Labels()),

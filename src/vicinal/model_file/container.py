@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal.atomic_write import whole_file
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file.header import MAX_HEADER, Header, parse_json, read_header
-from vicinal.whole_file import whole_file
 
 Document: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons
 from vicinal.objective.losses import LOSSES, Loss, get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective, check_exponents
@@ -15,10 +16,8 @@ from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
 
 if TYPE_CHECKING:
-    from vicinal.kernels.gpu.kernel import GpuKernel
+    from vicinal.kernels.gpu.gpu_kernel import GpuKernel
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 Tensor: TypeAlias = Any
 """A torch tensor; this module does not import torch, its kernel does."""
 PROMISED = 1e-5

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from vicinal.kernels.logistic_pairs import LogisticSweep, PairKernel
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.cpu.logistic_pairs import LogisticSweep, PairKernel
 from vicinal.objective.pair_laplacian import pair_distances, pair_laplacian
 from vicinal.objective.parametrization import Parametrization
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class LDMLObjective:
 
 
 class ListedPairs:
-    """The loss of given pairs instead of all; see :mod:`vicinal.kernels.logistic_pairs`."""
+    """The loss of given pairs instead of all; see :mod:`vicinal.kernels.cpu.logistic_pairs`."""
 
     def __init__(
         self,
@@ -92,7 +89,7 @@ class ListedPairs:
         self._omega = np.where(similar, *weights)
 
     def sweep(self, Z: FloatArray, V: FloatArray, bias: float, *, symmetric: bool) -> LogisticSweep:
-        """See :meth:`vicinal.kernels.logistic_pairs.PairKernel.sweep`."""
+        """See :meth:`vicinal.kernels.cpu.logistic_pairs.PairKernel.sweep`."""
         u = self._sign * (bias - pair_distances(Z, self._i, self._j))
         w = -self._sign * self._omega * expit(u)
         value = float(self._omega @ np.logaddexp(0.0, u))

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists
-from vicinal.kernels.impostors import Push, PushKernel
+from vicinal.kernels.cpu.impostors import Push, PushKernel
 from vicinal.objective.pair_laplacian import pair_distances, pair_laplacian
 from vicinal.objective.parametrization import Parametrization
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class TripletPush:
         symmetric: bool,
         rows: IndexArray | None = None,
     ) -> Push:
-        """See :meth:`vicinal.kernels.impostors.PushKernel.sweep`."""
+        """See :meth:`vicinal.kernels.cpu.impostors.PushKernel.sweep`."""
         i, j, l = self._i, self._j, self._l  # noqa: E741
         if rows is not None:
             taken = np.isin(i, rows)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.floating]
+from vicinal._typing import FloatArray
+
 Elementwise: TypeAlias = Callable[[FloatArray], FloatArray]
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, Kernel
 from vicinal.objective.losses import Loss
 from vicinal.objective.parametrization import Parametrization
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

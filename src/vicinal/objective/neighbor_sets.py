@@ -8,13 +8,12 @@ from numbers import Integral
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from vicinal.kernels.class_neighbors import all_neighbors
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists
+from vicinal.kernels.cpu.class_neighbors import all_neighbors
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 Selection: TypeAlias = Literal["all"] | int | IndexLists
 """A complete side, the k nearest of it (Euclidean), or given lists of sorted rows."""
 

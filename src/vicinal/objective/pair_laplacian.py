@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal._typing import FloatArray, IndexArray
 
 VALUES_AT_ONCE = 2**22
 

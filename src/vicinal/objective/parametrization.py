@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-FloatArray: TypeAlias = NDArray[np.floating]
+from vicinal._typing import FloatArray
+
 Laplacian: TypeAlias = Callable[[FloatArray, bool], FloatArray]
 """``laplacian(V, symmetric)``: Lap·V, or the half H with VᵀH + HᵀV = Vᵀ·Lap·V."""
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray
 from vicinal.kernels.contract import Comparisons, IndexLists
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 PAIRS_AT_ONCE = 2**16
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.reporting.evaluation import Evaluation
 from vicinal.reporting.findings import AtRisk, Calibration, Errors, Histogram
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 AT_RISK_SHOWN = 12
 BINS = 24

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from vicinal.classifiers.search_folds import make_folds
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.reporting.plain_knn import plain_predictions
 from vicinal.reporting.subject import Subject
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal.search.folds import make_folds
 
 N_FOLDS = 5
 SEED = 0  # the same data give the same page

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.reporting.choices import choices
 from vicinal.reporting.errors import errors, probability_margins
 from vicinal.reporting.evaluation import Evaluation, LabeledRows, evaluate
@@ -23,9 +23,6 @@ from vicinal.reporting.sampling import stratified_sample
 from vicinal.reporting.soft_margins import References, row_sides, sides_of
 from vicinal.reporting.subject import Subject, subject_of
 from vicinal.reporting.tuning import tuning
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 POINTS_SHOWN = 2_000
 EFFECTIVE_ROWS = 200

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from vicinal.reporting.evaluation import Evaluation
 from vicinal.reporting.findings import Chosen, Headline, Score
-
-IndexArray: TypeAlias = NDArray[np.intp]
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""

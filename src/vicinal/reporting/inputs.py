@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.reporting.evaluation import LabeledRows
 from vicinal.reporting.subject import Subject
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 CLASSES_LISTED = 40
 

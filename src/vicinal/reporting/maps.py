@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 from sklearn.decomposition import PCA
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.reporting.findings import Maps, Neighborhoods
 from vicinal.reporting.neighborhoods import Measured, mean_kept, neighborhoods, with_shares
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 GOLDEN = 0.6180339887498949
 NOTHING = 1e-12

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray
 from vicinal.reporting.findings import Direction, Metric
 from vicinal.reporting.neighborhoods import Measured
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 FEATURES_SHOWN = 30
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.classifiers.class_mean import ClassMeanKNN
-from vicinal.classifiers.explanation import contributions
-from vicinal.classifiers.unfolding import Unfolding
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.features.hat_basis import Unfolding
 from vicinal.reporting.findings import Neighborhoods
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal.voting.class_mean import ClassMeanKNN
+from vicinal.voting.explanation import contributions
 
 SHARES_SHOWN = 3
 """Features a neighbor: the page grows with rows × neighbors × this."""

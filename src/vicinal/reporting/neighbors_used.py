@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from vicinal._typing import FloatArray
 from vicinal.reporting.choices import number
-from vicinal.reporting.errors import FloatArray, histogram
+from vicinal.reporting.errors import histogram
 from vicinal.reporting.findings import NeighborsUsed
 from vicinal.reporting.soft_margins import RowSides, Sides
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
-from vicinal.classifiers.class_mean import ClassMeanKNN
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.reporting.sampling import stratified_sample
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal.voting.class_mean import ClassMeanKNN
 
 LARGEST_K = 31
 N_QUERIES = 5_000

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.objective.soft_average import k_for_gamma, soft_average
-
-FloatArray: TypeAlias = NDArray[np.floating]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vicinal.classifiers.class_mean import ClassMeanKNN
-from vicinal.classifiers.unfolding import Unfolding
+from vicinal._typing import FloatArray
+from vicinal.features.hat_basis import Unfolding
 from vicinal.learners.base import MetricLearner
-from vicinal.learners.composition import factor
+from vicinal.learners.triplet_margins import factor
 from vicinal.reporting.neighborhoods import Measured
-
-FloatArray: TypeAlias = NDArray[np.floating]
+from vicinal.voting.class_mean import ClassMeanKNN
 
 DEFAULT_K = 5
 """Votes of K-NN on the space of a learner that came without a classifier."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from vicinal.reporting.choices import number
 from vicinal.reporting.findings import Curve, Surface, Tuning
 from vicinal.reporting.subject import Subject
-
-FloatArray: TypeAlias = NDArray[np.floating]
 
 CURVE_LENGTH = 400
 """Iterates drawn; longer histories are thinned."""

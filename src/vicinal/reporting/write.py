@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vicinal.atomic_write import whole_file
 from vicinal.reporting.examine import examine
 from vicinal.reporting.page import page
 from vicinal.reporting.provenance import Lines
-from vicinal.whole_file import whole_file
 
 
 def report(

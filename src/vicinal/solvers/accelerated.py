@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vicinal.solvers.problem import Callback, FloatArray, Problem, Solution
+from vicinal._typing import FloatArray
+from vicinal.solvers.problem import Callback, Problem, Solution
 from vicinal.solvers.run import Point, Run, Steps, follow, norm, solve
 
 SHRINK = 0.5

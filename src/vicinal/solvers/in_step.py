@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.solvers.problem import Callback, FloatArray, Solution, StopReason
+from vicinal._typing import FloatArray
+from vicinal.solvers.problem import Callback, Solution, StopReason
 from vicinal.solvers.run import Run, Steps, evaluated
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.floating]
+from vicinal._typing import FloatArray
 
 StopReason = Literal[
     "gradient",  # the projected gradient is negligible

@@ -15,14 +15,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vicinal.solvers.problem import (
-    Callback,
-    FloatArray,
-    Problem,
-    Progress,
-    Solution,
-    StopReason,
-)
+from vicinal._typing import FloatArray
+from vicinal.solvers.problem import Callback, Problem, Progress, Solution, StopReason
 from vicinal.solvers.stopping import stop_reason
 
 FIRST_MOVE = 0.1

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from vicinal.solvers.problem import Callback, FloatArray, Problem, Solution, StopReason
+from vicinal._typing import FloatArray
+from vicinal.solvers.problem import Callback, Problem, Solution, StopReason
 from vicinal.solvers.projected_gradient import GROW, SHRINK
 from vicinal.solvers.run import FIRST_MOVE, Point, Run, norm, solve
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray
 from vicinal.tables.errors import TableError
 from vicinal.tables.plan import MISSING, ColumnPlan
 
-FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 MAX_CATEGORIES = 100

@@ -6,17 +6,15 @@ ClassMeanKNN on what the learner makes of the rows: a Pipeline of the two, or an
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from vicinal.classifiers.class_mean import ClassMeanKNN
-from vicinal.learners.composition import factor
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.learners.triplet_margins import factor
+from vicinal.voting.class_mean import ClassMeanKNN
 
 
 def nearest(estimator: Any, X: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from vicinal.classifiers.explanation import contributions
+from vicinal._typing import FloatArray
 from vicinal.tables.decision import metric, parts
+from vicinal.voting.explanation import contributions
 
 if TYPE_CHECKING:
     from vicinal.tables.table_model import TableModel
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray
 from vicinal.learners.ann import ANN
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.boostmetric import BoostMetric
@@ -21,8 +21,6 @@ from vicinal.learners.pnca import PNCA
 from vicinal.learners.rvml import RVML
 from vicinal.learners.scml import SCML
 from vicinal.tables.watch import Stage, Watch
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 LEARNERS: dict[str, type[MetricLearner]] = {
     learner.__name__.lower(): learner

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vicinal.atomic_write import whole_file
 from vicinal.tables.errors import TableError
-from vicinal.whole_file import whole_file
 
 TEXT = {".csv", ".tsv", ".txt"}
 ARROW = {".arrow", ".feather", ".ipc"}

@@ -5,27 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from vicinal.classifiers.automatic import ANNClassifier
-from vicinal.classifiers.class_mean import ClassMeanKNN
-from vicinal.classifiers.search import ANNSearchCV
-from vicinal.classifiers.votes import N_NEIGHBORS
+from vicinal._typing import FloatArray
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.learners.ann import ANN
 from vicinal.learners.base import MetricLearner
+from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables.errors import TableError
 from vicinal.tables.methods import METHODS, fit_learner, make_learner
 from vicinal.tables.splits import Split, make_folds
 from vicinal.tables.watch import Listener, Stage, Watch
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IndexArray: TypeAlias = NDArray[np.intp]
+from vicinal.voting.class_mean import ClassMeanKNN
+from vicinal.voting.votes import N_NEIGHBORS
 
 N_FOLDS = 5
 ALPHAS = 2.0 ** np.arange(-4, 5)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from vicinal._typing import IndexArray
 from vicinal.tables.errors import TableError
 
-IndexArray: TypeAlias = NDArray[np.intp]
 Split: TypeAlias = tuple[IndexArray, IndexArray]
 
 MOST_PARTS = 20

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.tables.decision import embed, nearest, training_labels
 from vicinal.tables.errors import TableError
 from vicinal.tables.plan import ColumnPlan
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vicinal.tables.selection import FitSettings
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IndexArray: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

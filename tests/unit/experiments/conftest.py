@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
-from vicinal.experiments.datasets import Dataset
-from vicinal.experiments.methods import Method, Stage
-from vicinal.experiments.store import Store
+from experiments.datasets import Dataset
+from experiments.methods import Method, Stage
+from experiments.store import Store
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 
-from vicinal.experiments import figure2, figure3
-from vicinal.experiments.methods import METHODS
-from vicinal.experiments.records import Measurement, Record, Result
-from vicinal.experiments.store import Store
+from experiments import figure2, figure3
+from experiments.methods import METHODS
+from experiments.records import Measurement, Record, Result
+from experiments.store import Store
 
 DATASETS = ("iris", "wine", "solar", "glass", "ecoli", "cars")
 LEVELS = {

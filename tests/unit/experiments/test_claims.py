@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vicinal.experiments.claims import claims_page
-from vicinal.experiments.store import Store
+from experiments.claims import claims_page
+from experiments.store import Store
 
 from .synthetic import fill, fill_figure2, fill_figure3
 
@@ -45,7 +45,7 @@ def test_verdicts_follow_the_results(store):
 
 
 def test_a_difference_that_may_be_chance_is_called_so(store):
-    from vicinal.experiments.records import Result
+    from experiments.records import Result
 
     for number, (first, second) in enumerate([(0.9, 0.8), (0.9, 0.8), (0.8, 0.85)]):
         for method, accuracy in (("pnca", first), ("nca", second)):

@@ -10,10 +10,10 @@ import time
 import joblib
 import pytest
 
-from vicinal.experiments import table2
-from vicinal.experiments.methods import METHODS
-from vicinal.experiments.records import Result
-from vicinal.experiments.runner import run
+from experiments import table2
+from experiments.methods import METHODS
+from experiments.records import Result
+from experiments.runner import run
 
 distributed = pytest.importorskip("distributed")
 

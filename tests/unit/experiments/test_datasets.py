@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from vicinal.experiments import datasets
-from vicinal.experiments.datasets import DatasetUnavailable, checksum, load, load_available
-from vicinal.experiments.manifest import DATASETS, SMALLEST
+from experiments import datasets
+from experiments.datasets import DatasetUnavailable, checksum, load, load_available
+from experiments.manifest import DATASETS, SMALLEST
 
 
 def test_manifest_lists_the_papers_fifteen_sets_smallest_first():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from vicinal.experiments import figure1, figure2, figure3
-from vicinal.experiments.datasets import Dataset
-from vicinal.experiments.figures import new_figure, save
-from vicinal.experiments.runner import attempt, run
+from experiments import figure1, figure2, figure3
+from experiments.datasets import Dataset
+from experiments.figures import new_figure, save
+from experiments.runner import attempt, run
 
 from .synthetic import DATASETS, fill_figure2, fill_figure3
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vicinal.experiments import table2
-from vicinal.experiments.methods import (
+from experiments import table2
+from experiments.methods import (
     BUDGET,
     METHODS,
     NEIGHBORS,
@@ -14,7 +14,7 @@ from vicinal.experiments.methods import (
     on_backend,
     powers_of_two,
 )
-from vicinal.experiments.runner import attempt
+from experiments.runner import attempt
 
 LEARNED = [method for method in METHODS.values() if isinstance(method, Method)]
 ids = lambda method: method.name  # noqa: E731
@@ -95,7 +95,7 @@ def test_stages_combine_their_values():
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_gives_a_result(name, iris):
     if isinstance(METHODS[name], Automatic):
-        pytest.importorskip("vicinal.classifiers.automatic")
+        pytest.importorskip("vicinal.automatic.classifier")
     result = attempt(table2.ResultTask(iris, METHODS[name], "honest", 0, tuning_limit=60))
     assert result.error is None
     assert result.accuracy > 0.85

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from vicinal.experiments import progress
-from vicinal.experiments.progress import Bars, Board, Lines, in_words, watch
-from vicinal.experiments.records import Result
+from experiments import progress
+from experiments.progress import Bars, Board, Lines, in_words, watch
+from experiments.records import Result
 
 
 def record(split, seconds=2.0, error=None):
@@ -88,7 +88,7 @@ def test_bars_on_a_terminal(monkeypatch):
 
 
 def test_without_rich_there_are_lines(monkeypatch, iris, gmml):
-    from vicinal.experiments import table2
+    from experiments import table2
 
     wanted = table2.tasks([iris], [gmml], "honest", 2)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)

@@ -7,8 +7,8 @@ import pytest
 typer = pytest.importorskip("typer")
 from typer.testing import CliRunner  # noqa: E402
 
+from experiments.store import Store  # noqa: E402
 from vicinal.cli.reproduce import app  # noqa: E402
-from vicinal.experiments.store import Store  # noqa: E402
 
 from .synthetic import fill, fill_figure2, fill_figure3  # noqa: E402
 
@@ -117,7 +117,7 @@ def test_merging_what_is_not_there_is_said_in_one_line(tmp_path):
 
 
 def test_figure3_runs_and_says_where_three_runs_have_to_do(tmp_path, data_dir, monkeypatch):
-    from vicinal.experiments import figure3
+    from experiments import figure3
 
     monkeypatch.setattr(figure3, "FEW_RUNS", 1)
     monkeypatch.setattr(figure3, "LONG", 0.0)

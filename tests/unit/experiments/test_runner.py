@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from vicinal.experiments import table2
-from vicinal.experiments.records import Measurement, Result
-from vicinal.experiments.runner import run
-from vicinal.experiments.standings import standings
-from vicinal.experiments.store import Store
+from experiments import table2
+from experiments.records import Measurement, Result
+from experiments.runner import run
+from experiments.standings import standings
+from experiments.store import Store
 
 SCRIPT = Path(__file__).with_name("toy_run.py")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vicinal.experiments.datasets import Dataset
-from vicinal.experiments.splits import NOISE, folds, prepare, train_and_test, with_wrong_labels
+from experiments.datasets import Dataset
+from experiments.splits import NOISE, folds, prepare, train_and_test, with_wrong_labels
 
 
 def test_splits_are_stratified_seeded_and_disjoint(iris):

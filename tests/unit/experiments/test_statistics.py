@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from vicinal.experiments.statistics import (
+from experiments.statistics import (
     cliques,
     critical_difference,
     duel,

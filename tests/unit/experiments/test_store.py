@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from vicinal.experiments import provenance
-from vicinal.experiments import store as store_module
-from vicinal.experiments.exports import dump
-from vicinal.experiments.records import Measurement, Result
-from vicinal.experiments.standings import standings
-from vicinal.experiments.store import LEASE, Store
+from experiments import provenance
+from experiments import store as store_module
+from experiments.exports import dump
+from experiments.records import Measurement, Result
+from experiments.standings import standings
+from experiments.store import LEASE, Store
 
 
 def result(task="honest/a/m/0", split=0, accuracy=0.5, **more) -> Result:

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from vicinal.classifiers.class_mean import ClassMeanKNN
-from vicinal.experiments import table2
-from vicinal.experiments.methods import METHODS, Method, Stage, on_backend
-from vicinal.experiments.runner import attempt
-from vicinal.experiments.splits import folds, prepare, with_wrong_labels
-from vicinal.experiments.tuning import Training, tune
+from experiments import table2
+from experiments.methods import METHODS, Method, Stage, on_backend
+from experiments.runner import attempt
+from experiments.splits import folds, prepare, with_wrong_labels
+from experiments.tuning import Training, tune
 from vicinal.learners.gmml import GMML
+from vicinal.voting.class_mean import ClassMeanKNN
 
 ONLY = (Stage.of(t=(0.9,)),)
 METHOD = Method("toy", "Toy", "vicinal.learners.gmml:GMML", honest=ONLY, paper=ONLY)

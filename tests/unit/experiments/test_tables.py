@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vicinal.experiments import exports, tables
-from vicinal.experiments.origin import readme
-from vicinal.experiments.page import page
-from vicinal.experiments.paper_values import COLUMNS, TABLE2
-from vicinal.experiments.records import Result
-from vicinal.experiments.summary import compare, summarize
+from experiments import exports, tables
+from experiments.origin import readme
+from experiments.page import page
+from experiments.paper_values import COLUMNS, TABLE2
+from experiments.records import Result
+from experiments.summary import compare, summarize
 
 from .synthetic import DATASETS, LEVELS, fill, fill_figure2, fill_figure3
 

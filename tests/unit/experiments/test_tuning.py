@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vicinal.classifiers.class_mean import ClassMeanKNN
-from vicinal.experiments import tuning
-from vicinal.experiments.methods import METHODS, Method, Stage
-from vicinal.experiments.splits import folds, prepare
-from vicinal.experiments.tuning import Training, tune, vote_hits
+from experiments import tuning
+from experiments.methods import METHODS, Method, Stage
+from experiments.splits import folds, prepare
+from experiments.tuning import Training, tune, vote_hits
 from vicinal.learners.gmml import GMML
+from vicinal.voting.class_mean import ClassMeanKNN
 
 # Runs are capped, and the runner keeps such warnings to the record's stop reason.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

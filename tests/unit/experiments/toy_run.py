@@ -9,9 +9,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from vicinal.experiments.records import Measurement
-from vicinal.experiments.runner import run
-from vicinal.experiments.store import Store
+from experiments.records import Measurement
+from experiments.runner import run
+from experiments.store import Store
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.automatic import ANNClassifier
-from vicinal.classifiers.search import ANNSearchCV
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.export import to_faiss, to_npy, to_onnx
+from vicinal.search.search_cv import ANNSearchCV
 
 X, Y = load_wine(return_X_y=True)
 Z = StandardScaler().fit_transform(X)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vicinal.kernels import class_neighbors as engine
-from vicinal.kernels.class_neighbors import all_neighbors, class_neighbors
+from vicinal.kernels.cpu import class_neighbors as engine
+from vicinal.kernels.cpu.class_neighbors import all_neighbors, class_neighbors
 
 
 def naive(queries, references, offsets, k, ids=None, barred=lambda i, r: False):
@@ -302,6 +302,6 @@ def test_clear_errors(change, message):
 
 
 def test_importing_does_not_import_numba():
-    code = "import sys, vicinal.kernels.class_neighbors; print('numba' in sys.modules)"
+    code = "import sys, vicinal.kernels.cpu.class_neighbors; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

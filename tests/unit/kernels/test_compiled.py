@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vicinal.kernels.compiled import compiled, fast_exp
+from vicinal.kernels.cpu.jit import compiled, fast_exp
 
 
 @compiled

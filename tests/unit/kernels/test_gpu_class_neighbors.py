@@ -6,8 +6,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from vicinal.kernels import gpu  # noqa: E402
-from vicinal.kernels.class_neighbors import class_neighbors  # noqa: E402
-from vicinal.kernels.gpu import class_neighbors as module  # noqa: E402
+from vicinal.kernels.cpu.class_neighbors import class_neighbors  # noqa: E402
+from vicinal.kernels.gpu import gpu_neighbors as module  # noqa: E402
 from vicinal.objective.neighbor_sets import compare  # noqa: E402
 
 OFFSETS = [0, 40, 40, 43, 90]  # an empty class, and one with fewer than k

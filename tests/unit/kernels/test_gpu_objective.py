@@ -14,7 +14,7 @@ import vicinal as vc  # noqa: E402
 from vicinal import kernels  # noqa: E402
 from vicinal.kernels import gpu, make_kernel  # noqa: E402
 from vicinal.kernels.gpu import GpuKernel  # noqa: E402
-from vicinal.kernels.gpu import kernel as kernel_module  # noqa: E402
+from vicinal.kernels.gpu import gpu_kernel as kernel_module  # noqa: E402
 from vicinal.kernels.gpu.torch_sweep import TorchSweep  # noqa: E402
 from vicinal.learners import neighbor_learner  # noqa: E402
 from vicinal.objective.device_objective import device_problem, on_device  # noqa: E402

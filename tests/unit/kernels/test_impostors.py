@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vicinal.kernels.impostors import PRUNED_POINTS, Impostors, ReferenceImpostors
+from vicinal.kernels.cpu.impostors import PRUNED_POINTS, Impostors, ReferenceImpostors
 from vicinal.objective.neighbor_sets import compare
 
 FLAGS = pytest.mark.parametrize("symmetric", [False, True])

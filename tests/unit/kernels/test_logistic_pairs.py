@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from vicinal.kernels.logistic_pairs import LogisticPairs, ReferenceLogisticPairs
+from vicinal.kernels.cpu.logistic_pairs import LogisticPairs, ReferenceLogisticPairs
 
 
 def assert_same(fast, slow):

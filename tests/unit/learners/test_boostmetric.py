@@ -8,7 +8,7 @@ from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, SaturatedStartWarning
-from vicinal.learners import composition
+from vicinal.learners import triplet_margins as composition
 from vicinal.learners.boostmetric import BoostMetric
 
 VARIANTS = ["stagewise", "corrective"]

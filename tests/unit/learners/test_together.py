@@ -10,7 +10,8 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import scale
 
 from vicinal.exceptions import ConvergenceWarning, SaturatedStartWarning
-from vicinal.learners import composition_learner, hinge_compositions, itml
+from vicinal.learners import hinge_compositions, itml
+from vicinal.learners import rank_one_learner as composition_learner
 from vicinal.learners.ann import ANN
 from vicinal.learners.boosting import Boosting
 from vicinal.learners.boostmetric import BoostMetric

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.search import ANNSearchCV
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file import load, save
+from vicinal.search.search_cv import ANNSearchCV
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = np.arange(30) % 2

@@ -19,11 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.automatic import ANNClassifier
-from vicinal.classifiers.search import ANNSearchCV
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.model_file import load, save
 from vicinal.model_file.entry import LEFT_OUT
 from vicinal.model_file.objects import ENTRIES
+from vicinal.search.search_cv import ANNSearchCV
 
 X, CODES = load_iris(return_X_y=True)
 X, CODES = X[::3], CODES[::3]

@@ -10,8 +10,8 @@ from sklearn.datasets import load_iris
 
 import vicinal as vc
 from vicinal import plot
-from vicinal.classifiers.search import ANNSearchCV
 from vicinal.reporting import examine
+from vicinal.search.search_cv import ANNSearchCV
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 pyplot.switch_backend("Agg")

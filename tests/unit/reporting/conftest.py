@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.automatic import ANNClassifier
-from vicinal.classifiers.search import ANNSearchCV
+from vicinal.automatic.classifier import ANNClassifier
+from vicinal.search.search_cv import ANNSearchCV
 
 
 @pytest.fixture(scope="session")

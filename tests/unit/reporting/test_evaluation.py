@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.class_mean import ClassMeanKNN
 from vicinal.reporting import examine
 from vicinal.reporting.plain_knn import left_out_k, left_out_neighbors, left_out_votes
 from vicinal.reporting.sampling import stratified_sample
+from vicinal.voting.class_mean import ClassMeanKNN
 
 
 def test_without_held_out_rows_a_learner_is_cross_validated(iris):

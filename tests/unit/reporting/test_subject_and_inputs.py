@@ -13,10 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.classifiers.automatic import ANNClassifier
-from vicinal.classifiers.search import ANNSearchCV
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.reporting import examine
 from vicinal.reporting.subject import subject_of
+from vicinal.search.search_cv import ANNSearchCV
 
 
 def test_pipelines_are_taken_apart(wine):

@@ -50,7 +50,7 @@ def test_surfaces_of_a_committee(iris, iris_committee):
 
 
 def test_pnca_has_no_gamma_to_show(iris):
-    from vicinal.classifiers.search import ANNSearchCV
+    from vicinal.search.search_cv import ANNSearchCV
 
     search = ANNSearchCV(
         vc.PNCA(tol=0.1), alphas=[1.0, 2.0], n_neighbors=[1, 3], cv=2, random_state=0

@@ -9,11 +9,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 import vicinal as vc
-from vicinal.classifiers.tuning import STARTS
-from vicinal.classifiers.votes import N_NEIGHBORS
+from vicinal.automatic.tuning import STARTS
 from vicinal.tables.errors import TableError
 from vicinal.tables.selection import FitSettings, Rows, candidates
 from vicinal.tables.splits import make_folds
+from vicinal.voting.votes import N_NEIGHBORS
 
 
 @pytest.fixture(scope="module")

@@ -31,13 +31,13 @@ except ImportError as error:
     ) from error
 
 from vicinal.kernels.contract import Comparisons
-from vicinal.kernels.gpu.class_neighbors import (
+from vicinal.kernels.gpu.gpu_kernel import GpuKernel
+from vicinal.kernels.gpu.gpu_neighbors import (
     device_all_neighbors,
     device_class_neighbors,
     knn_errors,
     nearest_of_class,
 )
-from vicinal.kernels.gpu.kernel import GpuKernel
 from vicinal.kernels.gpu.ranks import join_ranks
 from vicinal.kernels.gpu.samples import (
     center_and_scale_samples,

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vicinal.kernels.contract import Comparisons, FloatArray, IndexArray, IndexLists
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.contract import Comparisons, IndexLists
 
 PAIRS_AT_ONCE = 2**20
 

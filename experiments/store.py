@@ -1,0 +1,277 @@
+"""One SQLite file of results, for any number of processes, that survives being killed.
+
+A *task* is a result to be had. Who computes it claims it first, with host, process and a heartbeat;
+a claim whose process is gone, or whose heart has not beaten for a minute, is anybody's. A record
+is written in one transaction with the release of its claim, and its key is unique: nothing is
+computed twice, lost or duplicated, whatever is killed when.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, asdict, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from experiments.dumps import read_records
+from experiments.records import Measurement, Record, Result
+
+LEASE = 60.0
+"""Seconds without a heartbeat after which a claim is void."""
+
+_UNIQUE = {Result: "dataset, method, protocol, split", Measurement: "task"}
+_TYPES = {"int": "INTEGER", "float": "REAL"}
+_TASKS = """
+CREATE TABLE IF NOT EXISTS tasks (
+    task TEXT PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL,
+    host TEXT, pid INTEGER, heartbeat REAL, claimed REAL, workers INTEGER
+)"""
+DONE = "(SELECT task FROM results UNION ALL SELECT task FROM measurements)"
+"""Tasks that have a record, for use within a query."""
+_CLAIM = "host = ?, pid = ?, heartbeat = ?, claimed = ?, workers = ?"
+_FREE = f"UPDATE tasks SET {_CLAIM.replace('?', 'NULL')}"
+
+RecordType = TypeVar("RecordType", Result, Measurement)
+
+
+class Store:
+    """The file.
+
+    Parameters
+    ----------
+    path : where; made if it is not there
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # joblib asks for the next task from threads of its own: one at a time.
+        self._lock = threading.RLock()
+        self._db = sqlite3.connect(
+            self.path, timeout=60.0, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._make_tables()
+        except sqlite3.OperationalError:  # locked, the disk is full, and the like
+            self._db.close()
+            raise
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise ValueError(f"{path} is no file of vicinal reproduce: {error}") from error
+        self.host, self.pid, self.workers = socket.gethostname(), os.getpid(), 1
+
+    def _make_tables(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=FULL")
+        for kind in (Result, Measurement):
+            self._db.execute(_table_of(kind))
+            self._add_columns(kind.table, [f"{c.name} {_sql_type(c)}" for c in fields(kind)])
+        self._db.execute(_TASKS)
+        self._add_columns("tasks", ["workers INTEGER"])
+
+    def _add_columns(self, table: str, columns: Iterable[str]) -> None:
+        """Give a file of an earlier version the columns that it lacks; they may be empty."""
+        with self._transaction() as db:  # or another process adds them in between
+            present = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+            for column in columns:
+                name, kind = column.split()[:2]
+                if name not in present:
+                    db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
+
+    def close(self) -> None:
+        """Close, everything in the one file."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """What the file answers.
+
+        Parameters
+        ----------
+        query, values : SQL that changes nothing, and what stands for its question marks
+        """
+        with self._lock:
+            return self._db.execute(query, values).fetchall()
+
+    # ------------------------------------------------------------------------------- tasks
+
+    def plan(self, tasks: Iterable[tuple[str, str, str]]) -> None:
+        """Note what is wanted: (task, kind, data set); what is known already stays as it is."""
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO tasks (task, kind, dataset) VALUES (?, ?, ?)", tasks
+            )
+
+    def done(self) -> set[str]:
+        """Tasks that have a record, errors included."""
+        return {task for (task,) in self.rows(f"SELECT task FROM {DONE}")}
+
+    def claim(self, task: str) -> bool:
+        """Whether the task is ours to compute now: not done, and nobody living is at it."""
+        with self._transaction() as db:
+            if db.execute(f"SELECT 1 FROM {DONE} WHERE task = ?", (task,)).fetchone():
+                return False
+            owner = db.execute(
+                "SELECT host, pid, heartbeat FROM tasks WHERE task = ?", (task,)
+            ).fetchone()
+            if owner is None or self.lives(*owner):
+                return False
+            now = time.time()
+            db.execute(
+                f"UPDATE tasks SET {_CLAIM} WHERE task = ?",
+                (self.host, self.pid, now, now, self.workers, task),
+            )
+        return True
+
+    def lives(self, host: str | None, pid: int, heartbeat: float) -> bool:
+        """Whether a claim holds: its process is there, or at least has been heard of.
+
+        Parameters
+        ----------
+        host, pid, heartbeat : of the claim; no host is no claim
+        """
+        if host is None or time.time() - heartbeat > LEASE:
+            return False
+        return host != self.host or _process_exists(pid)
+
+    def beat(self) -> None:
+        """Renew the claims of this process."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE tasks SET heartbeat = ? WHERE host = ? AND pid = ?",
+                (time.time(), self.host, self.pid),
+            )
+
+    def release(self) -> None:
+        """Give up the claims of this process."""
+        with self._transaction() as db:
+            db.execute(f"{_FREE} WHERE host = ? AND pid = ?", (self.host, self.pid))
+
+    def forget_failures(self, tasks: Iterable[str]) -> int:
+        """Delete the records of those that failed, so that they are tried again; how many.
+
+        Parameters
+        ----------
+        tasks : of which
+        """
+        keys = [(task,) for task in tasks]
+        with self._transaction() as db:
+            return sum(
+                db.executemany(
+                    f"DELETE FROM {kind.table} WHERE task = ? AND error IS NOT NULL", keys
+                ).rowcount
+                for kind in (Result, Measurement)
+            )
+
+    # ----------------------------------------------------------------------------- records
+
+    def save(self, *records: Record) -> None:
+        """Write records and end their claims, in one transaction; what is there stays."""
+        with self._transaction() as db:
+            for record in records:
+                row = asdict(record)
+                marks = ", ".join("?" * len(row))
+                db.execute(
+                    f"INSERT OR IGNORE INTO {record.table} ({', '.join(row)}) VALUES ({marks})",
+                    tuple(row.values()),
+                )
+                db.execute(f"{_FREE} WHERE task = ?", (record.task,))
+
+    def records(self, kind: type[RecordType], **where: Any) -> list[RecordType]:
+        """The records of one kind, in the order of their keys.
+
+        Parameters
+        ----------
+        kind : Result or Measurement
+        **where : column = value
+        """
+        columns = [column.name for column in fields(kind)]
+        conditions = " AND ".join(f"{column} = ?" for column in where) or "1"
+        rows = self.rows(
+            f"SELECT {', '.join(columns)} FROM {kind.table} WHERE {conditions} "
+            f"ORDER BY {_UNIQUE[kind]}",
+            tuple(where.values()),
+        )
+        return [kind(*row) for row in rows]
+
+    def merge(self, others: Sequence[Path]) -> int:
+        """Take over the records of other files that this one does not have; how many.
+
+        Parameters
+        ----------
+        others : SQLite files of other machines, CSV files that were made from such, or folders
+            with these
+        """
+        before = len(self.done())
+        files = [file for path in others for file in _dumps_in(path)]
+        if missing := [str(file) for file in files if not file.is_file()]:
+            raise FileNotFoundError(f"{', '.join(missing)}: not there to be merged")
+        for other in files:
+            if other.suffix == ".csv":
+                records = read_records(other)
+                self.plan((record.task, record.kind, record.dataset) for record in records)
+                self.save(*records)
+                continue
+            with Store(other) as source:
+                self.plan(source.rows("SELECT task, kind, dataset FROM tasks"))
+                self.save(*source.records(Result), *source.records(Measurement))
+        return len(self.done()) - before
+
+
+def _dumps_in(path: Path) -> list[Path]:
+    """The records in a folder; tables that were made of them are no records."""
+    if not path.is_dir():
+        return [path]
+    dumps = [path / f"{kind.table}.csv" for kind in (Result, Measurement)]
+    found = sorted(path.glob("*.sqlite")) or [file for file in dumps if file.is_file()]
+    if not found:
+        raise FileNotFoundError(
+            f"there is no SQLite file, no results.csv and no measurements.csv in {path}"
+        )
+    return found
+
+
+def _table_of(kind: type[Record]) -> str:
+    columns = [f"{column.name} {_sql_type(column)}" for column in fields(kind)]
+    return (
+        f"CREATE TABLE IF NOT EXISTS {kind.table} "
+        f"({', '.join(columns)}, PRIMARY KEY ({_UNIQUE[kind]}))"
+    )
+
+
+def _sql_type(column: Field[Any]) -> str:
+    words = str(column.type).split(" | ")
+    return _TYPES.get(words[0], "TEXT") + ("" if "None" in words else " NOT NULL")
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is there, and somebody else's
+        return True
+    return True

@@ -1,0 +1,159 @@
+"""Choose parameters and K by cross-validation: shared folds, warm starts, batches, an early end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from experiments.methods import Method, Parameters, Stage
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.learners.together import fit_together
+from vicinal.search.folds import Fold
+from vicinal.search.search_scores import predict_all_k
+
+FOLDS_FOR_ALL = 2
+"""After these, and after every later fold, only the better half of a stage goes on."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What may be looked at while tuning."""
+
+    X: FloatArray
+    y: IndexArray
+    folds: Sequence[Fold]
+    protocol: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The winner of a cross-validation."""
+
+    parameters: Parameters
+    n_neighbors: int
+    accuracy: float
+    """Share of held-out rows that it got right."""
+    n_fits: int
+    factor: FloatArray | None
+    """``components_`` of its last fold, where the refit may start; None if it does not."""
+
+
+@dataclass
+class _Candidate:
+    """One configuration, and how it has fared so far."""
+
+    parameters: Parameters
+    hits: IndexArray
+    """(len(neighbors),) held-out rows got right, for each K, over the folds seen."""
+    factors: dict[int, FloatArray] = field(default_factory=dict)
+    """By fold."""
+
+    @property
+    def best(self) -> int:
+        return int(self.hits.max())
+
+
+def tune(method: Method, training: Training) -> Choice:
+    """Cross-validate the stages of a method, each around the best of those before.
+
+    Within a fold, a configuration starts from the metric of the one before it on the path (the
+    first of a later stage from the best so far); those that have no use for it are fitted as one
+    batch, which finds once what they have in common. One neighbor search a fit judges every K. All
+    configurations of a stage see two folds, the better half of them the third, the better half of
+    these the fourth, and so on. Ties go to the earlier configuration and the smaller K.
+
+    Parameters
+    ----------
+    method : what to tune
+    training : rows, folds, protocol and seed
+    """
+    smallest = min(len(fold.train) for fold in training.folds)
+    neighbors = [k for k in method.neighbors(training.protocol) if k <= smallest]
+    race = _Race(method, training, neighbors)
+    best: _Candidate | None = None
+    for stage in method.stages(training.protocol):
+        best = race.run(stage, best)
+    assert best is not None
+    judged = sum(len(fold.test) for fold in training.folds)
+    factor = best.factors.get(len(training.folds) - 1)
+    k = neighbors[int(best.hits.argmax())]
+    return Choice(best.parameters, k, best.best / judged, race.n_fits, factor)
+
+
+def vote_hits(
+    learner: Any,
+    voters: tuple[FloatArray, IndexArray],
+    asked: tuple[FloatArray, IndexArray],
+    neighbors: Sequence[int],
+) -> IndexArray:
+    """(len(neighbors),) how many samples the majority of their K nearest voters gets right.
+
+    Parameters
+    ----------
+    learner : fitted; its space is where neighbors are near
+    voters, asked : samples and labels, either side
+    neighbors : the values of K, ascending
+    """
+    Z, queries = learner.transform(voters[0]), learner.transform(asked[0])
+    predicted = predict_all_k(Z, voters[1], queries, np.array(neighbors), "vote")
+    return np.asarray((predicted == asked[1]).sum(axis=1))
+
+
+class _Race:
+    def __init__(self, method: Method, training: Training, neighbors: Sequence[int]) -> None:
+        self.method, self.training, self.neighbors = method, training, neighbors
+        self.n_fits = 0
+
+    def run(self, stage: Stage, base: _Candidate | None) -> _Candidate:
+        """The best of the stage's configurations and of ``base``."""
+        before = {} if base is None else base.parameters
+        none = np.zeros(len(self.neighbors), dtype=np.int64)
+        running = [_Candidate({**before, **values}, none) for values in stage.values]
+        for number, fold in enumerate(self.training.folds):
+            if number >= FOLDS_FOR_ALL:
+                running = _better_half(running)
+            start = None if base is None else base.factors.get(number)
+            self._judge(running, number, fold, start)
+        contestants = running if base is None else [base, *running]
+        return max(contestants, key=lambda candidate: candidate.best)  # the first of equals
+
+    def _judge(
+        self, running: list[_Candidate], number: int, fold: Fold, start: FloatArray | None
+    ) -> None:
+        """Add the hits of one fold to those of the candidates, which follow the path of a stage."""
+        X, y = self.training.X, self.training.y
+        train, test = (X[fold.train], y[fold.train]), (X[fold.test], y[fold.test])
+        for candidate, learner in self._fitted(running, train, start):
+            candidate.hits = candidate.hits + vote_hits(learner, train, test, self.neighbors)
+            self.n_fits += 1
+            if self.method.warm:
+                candidate.factors[number] = learner.components_
+
+    def _fitted(
+        self,
+        running: list[_Candidate],
+        train: tuple[FloatArray, IndexArray],
+        start: FloatArray | None,
+    ) -> Iterator[tuple[_Candidate, Any]]:
+        """The candidates with their metrics: on the path from one to the next, or as one batch."""
+        protocol, seed = self.training.protocol, self.training.seed
+        if self.method.warm:
+            for candidate in running:
+                learner = self.method.make(candidate.parameters, protocol, seed, start)
+                yield candidate, learner.fit(*train)
+                start = learner.components_
+        else:
+            learners = [self.method.make(each.parameters, protocol, seed) for each in running]
+            fit_together(learners, *train)
+            yield from zip(running, learners, strict=True)
+
+
+def _better_half(candidates: list[_Candidate]) -> list[_Candidate]:
+    """In the order of the path; at least one."""
+    keep = max(1, len(candidates) // 2)
+    ranked = sorted(range(len(candidates)), key=lambda i: -candidates[i].best)
+    return [candidates[i] for i in sorted(ranked[:keep])]

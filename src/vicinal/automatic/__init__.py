@@ -1,0 +1,1 @@
+"""Choose metrics, votes and a committee by themselves: the automatic estimators."""

@@ -1,0 +1,299 @@
+"""The automatic classifier: the best nearest-neighbor model, without a single setting."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.automatic.automatic_fit import AutomaticFit, Schedule, TuningProgress
+from vicinal.automatic.summary import describe
+from vicinal.automatic.workers import Clock, thread_count
+from vicinal.exceptions import TimeLimitWarning
+from vicinal.features.hat_basis import Unfolding
+from vicinal.features.identifiers import warn_of_identifiers
+from vicinal.learners.base import DTYPES, MetricLearner
+from vicinal.learners.blas_threads import single_threaded_blas
+from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
+from vicinal.learners.metadata import take_fit_metadata
+from vicinal.learners.progress import logger, show_log
+from vicinal.voting.explained_votes import ExplainedVotes
+from vicinal.voting.votes import Electorate
+
+
+class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
+    r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
+
+    Short descents of the neighbor objective, from the Euclidean metric of the features as they
+    are, standardized, whitened, and (if they are at most 30) unfolded into hat functions at their
+    quantiles, on each of F folds of the training data, give paths of metrics. Each iterate kept,
+    and each start, is judged with several votes and every K on the rows that it was not learned
+    from. A committee of the best then predicts
+
+    .. math:: p_c(x) = \sum_v \frac{w_v}{F} \sum_{f \le F}
+              \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac12 \pi_c}
+                   {\sum_{j \in N_{vf}(x)} v_j + \frac12}
+
+    where :math:`N_{vf}(x)` are the K nearest training rows under member v's metric of fold f,
+    :math:`v_j` their votes (:func:`~vicinal.voting.votes.vote_shares`) and :math:`\pi` the
+    class shares. So a prediction is a weighted vote over training rows, and :meth:`explain` shows
+    them.
+
+    Parameters
+    ----------
+    mode : {"committee", "single"}, default="committee"
+        The committee is the more accurate. "single" learns the best candidate again from all rows:
+        one matrix of the features as they are, and the model is a transformer too (for maps and
+        vector databases).
+    effort : float, default=1.0
+        Up to ``4000 * effort`` rows, a stratified sample, are tuned on; time grows with the
+        square. All rows vote.
+    max_time : float or None, default=None
+        Seconds after which no further metric is learned; the best until then is returned, with a
+        :class:`~vicinal.exceptions.TimeLimitWarning`.
+    class_weight : dict, "balanced" or None, default=None
+        What the samples of each class count, as neighbors too.
+    n_jobs : int or None, default=None
+        Threads; None uses all that Numba may use. The outcome does not depend on it.
+    callback : callable or None, default=None
+        Called with a ``TuningProgress`` (``done``, ``total``, ``what``, ``seconds_left``) after
+        every descent.
+    verbose : int, default=0
+        1 logs every descent, with the time left, on the logger "vicinal".
+    random_state : int, RandomState or None, default=0
+        Deals rows into folds. A number gives the same model every time.
+
+    Attributes
+    ----------
+    classes_ : (c,) array
+    chosen_ : list of Choice
+        Members by weight: ``configuration``, ``iterate``, ``vote``, ``n_neighbors``, ``weight`` and
+        their ``metrics``, indices into ``metrics_``.
+    metrics_ : (q, m, d) array
+        Factors L of the chosen metrics: squared distances are :math:`\|L(x - x')\|^2`. If the
+        features are unfolded, (q, m, d + h) and :math:`\|L(\phi(x) - \phi(x'))\|^2`, where
+        :math:`\phi` adds h hat functions to the features.
+    knots_ : (d, k) array or None
+        Where the hat functions of each feature have their peaks; None if no member needs them.
+        :meth:`unfold` adds them to samples.
+    components_ : (m, d) array
+        ``metrics_[0]``; only with mode="single".
+    best_score_ : float
+        Out-of-fold accuracy of the model. It is a little optimistic: the choice was made on it.
+    cv_results_ : dict of arrays
+        Every candidate with its out-of-fold error and log-loss.
+    oof_rows_, oof_proba_ : (t,) rows tuned on, and (t, c) their out-of-fold probabilities
+    histories_ : dict
+        For every configuration the mean objective a row, by iteration.
+    X_fit_, y_fit_, row_weights_, prior_ : the voters
+    n_samples_fit_, n_features_in_, feature_names_in_, fit_time_, timed_out_
+
+    Notes
+    -----
+    ``sample_weight`` and ``groups`` are keywords of :meth:`fit`. Rows of one group are never
+    neighbors while metrics are learned, and lie in the same fold. Columns need no scaling.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import train_test_split
+    >>> import vicinal as vc
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = vc.ANNClassifier().fit(X_train, y_train)
+    >>> model.score(X_test, y_test) > 0.95
+    True
+    >>> distances, rows = model.kneighbors(X_test[:1], 3)
+    >>> y_train[rows]
+    array([[0, 0, 0]])
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
+
+    def __init__(
+        self,
+        mode: Literal["committee", "single"] = "committee",
+        *,
+        effort: float = 1.0,
+        max_time: float | None = None,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        callback: Callable[[TuningProgress], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.mode = mode
+        self.effort = effort
+        self.max_time = max_time
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+        """Choose metrics, K, votes and weights by cross-validation inside X, y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            What each sample counts: as an anchor, as a voter, and in the choice.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group (one patient, say) are never judged by each other.
+
+        Returns
+        -------
+        self
+        """
+        before = dict(vars(self))
+        try:
+            self._fit(X, y, *take_fit_metadata(self, metadata))
+        except BaseException:  # Ctrl-C too leaves the model as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+        begin = time.monotonic()
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        classes, codes = encode_labels(y)
+        weights = row_weights(X, y, sample_weight, self.class_weight)
+        voters = _electorate(codes, weights / weights.mean())
+        groups = None if groups is None else encode_groups(groups, X)
+        warn_of_identifiers(X, getattr(self, "feature_names_in_", None), stacklevel=3)
+        rng = check_random_state(self.random_state)
+        work = AutomaticFit(self.mode, X.astype(np.float64), voters, groups, self.effort, rng)
+        schedule = Schedule(
+            Clock.starting_now(self.max_time), thread_count(self.n_jobs), self._report_progress
+        )
+        with single_threaded_blas():
+            outcome = work.run(schedule)
+        self.classes_, self.X_fit_, self.y_fit_ = classes, X, codes
+        self.row_weights_, self.prior_ = voters.weights, voters.prior
+        self.n_samples_fit_ = len(X)
+        self.metrics_, self.chosen_ = outcome.metrics, outcome.chosen
+        self.knots_ = None if outcome.unfolding is None else outcome.unfolding.knots
+        self.cv_results_, self.histories_ = outcome.cv_results, outcome.histories
+        self.oof_rows_, self.oof_proba_ = outcome.oof_rows, outcome.oof_proba
+        self.best_score_ = _accuracy(outcome.oof_proba, codes[work.rows], voters.weights[work.rows])
+        self.timed_out_ = outcome.timed_out
+        self.fit_time_ = time.monotonic() - begin
+        if self.timed_out_:
+            warnings.warn(
+                f"max_time={self.max_time} ended the search early; the best model found until "
+                "then is returned. Give more time, or a smaller effort.",
+                TimeLimitWarning,
+                stacklevel=3,
+            )
+
+    def _check_parameters(self) -> None:
+        if self.mode not in ("committee", "single"):
+            raise ValueError(f"mode={self.mode!r} is not possible; use 'committee' or 'single'")
+        check_scalar(self.effort, "effort", Real, min_val=0, include_boundaries="neither")
+        if self.max_time is not None:
+            check_scalar(self.max_time, "max_time", Real, min_val=0, include_boundaries="neither")
+        if self.n_jobs is not None:
+            check_scalar(self.n_jobs, "n_jobs", Integral)
+
+    def _report_progress(self, progress: TuningProgress) -> None:
+        if self.verbose:
+            show_log()
+            logger.info(
+                "%s %d/%d: %s; about %.0f s left", type(self).__name__,
+                progress.done, progress.total, progress.what, progress.seconds_left,
+            )  # fmt: skip
+        if self.callback is not None:
+            self.callback(progress)
+
+    # ---------------------------------------------------------------------------- prediction
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of every row of X, the one with the largest probability."""
+        winners = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[winners]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Mean of the members' probabilities, (n, c); rows sum to 1."""
+        X = self._queries(X)
+        P = self._committee().probabilities(self._placed(X))
+        return P.astype(X.dtype, copy=False)
+
+    def get_mahalanobis_matrix(self) -> FloatArray:
+        r"""M (d, d): the metric of mode="single"; for a committee, the mean of its metrics.
+
+        Each is divided by its mean squared distance of two training rows and weighed like its
+        member; in those of unfolded features every hat is replaced by the straight line nearest to
+        it. The committee does not predict with this mean (that would lose accuracy): it is for
+        maps.
+        """
+        check_is_fitted(self)
+        X, metrics = self.X_fit_.astype(np.float64), self.metrics_
+        if self.knots_ is not None:
+            metrics = metrics @ Unfolding(self.knots_).slopes(X)
+        return self._committee_of(X, metrics).mean_metric()
+
+    @property
+    def components_(self) -> FloatArray:  # type: ignore[override]
+        """(m, d) the one metric of mode="single"."""
+        if self.mode != "single":
+            raise AttributeError(
+                "A committee has many metrics (metrics_), not one; use mode='single' for a model "
+                "with components_ and transform"
+            )
+        return self.metrics_[0]
+
+    def report(self) -> str:
+        """What was tried and what was chosen, as text."""
+        check_is_fitted(self)
+        return describe(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.mode != "single":
+            tags.transformer_tags = None
+        return tags
+
+
+def _is_single(model: ANNClassifier) -> bool:
+    return model.mode == "single"
+
+
+_OF_ONE_METRIC = (
+    "transform",
+    "fit_transform",
+    "set_output",
+    "get_feature_names_out",
+    "get_metric",
+    "pair_distance",
+    "pair_score",
+    "predict_pairs",
+    "calibrate_threshold",
+    "set_threshold",
+)
+for _name in _OF_ONE_METRIC:
+    # A committee is no transformer: it does not even have the methods.
+    setattr(ANNClassifier, _name, available_if(_is_single)(getattr(ANNClassifier, _name)))
+
+
+def _electorate(codes: IndexArray, weights: FloatArray) -> Electorate:
+    shares = np.bincount(codes, weights=weights)
+    return Electorate(codes, weights, shares / shares.sum())
+
+
+def _accuracy(P: FloatArray, codes: IndexArray, weights: FloatArray) -> float:
+    return float(np.average(P.argmax(axis=1) == codes, weights=weights))

@@ -1,1 +1,0 @@
-"""What a metric is for: nearest-neighbor classifiers."""

@@ -1,0 +1,1 @@
+"""The kernels of the CPU, compiled by Numba and threaded."""

@@ -1,0 +1,277 @@
+"""The GPU kernel: bound to the comparisons of n points, it evaluates on the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.contract import Comparisons, Respond
+from vicinal.kernels.gpu.listed_side import ListedSide
+from vicinal.kernels.gpu.losses import LOSSES
+from vicinal.kernels.gpu.panel import FAR, WIDEST, Labels, feature_blocks
+from vicinal.kernels.gpu.ranks import Ranks
+from vicinal.kernels.gpu.tiling import memory_for_tiles, tiles_fit
+from vicinal.kernels.gpu.torch_sweep import TorchSweep
+
+if TYPE_CHECKING:
+    from vicinal.kernels.gpu.listed_side import ListedSweep
+    from vicinal.kernels.gpu.triton_sweep import TritonSweep
+
+GENTLE = 0.05
+"""Exponents nearer to 0 lose digits in a log sum of float32; they are left to PyTorch."""
+DENSE = 0.8
+"""The share of active anchors from which all pairs are computed rather than the needed ones."""
+EXACT = 2
+"""The level of precision that is float64."""
+EXACT_PAIRS = 1e9
+"""Pairs up to which it is used: about a tenth of a second."""
+PRECISIONS = ("high", "fast")
+ENGINES = ("auto", "triton", "torch")
+
+
+class GpuKernel:
+    """See :class:`vicinal.kernels.contract.Kernel`; its own methods stay on the device.
+
+    Parameters
+    ----------
+    comparisons : who is compared with whom; moved to the device once
+    device : "cuda", "cuda:1", "cpu"
+    precision : "high" or "fast"
+        Numbers of 22 bits, and of more where that would not keep gradients within 1e-5 of
+        float64; or numbers of 11 bits (tf32's).
+    engine : "auto", "triton" or "torch"
+        Who computes complete sides. "auto" is Triton on a GPU where it is installed. Triton takes
+        at most 256 components (fewer where shared memory is small) and exponents that are finite
+        and not next to 0; what it does not take is PyTorch's, in the precision of the points,
+        float64, whatever ``precision`` says.
+    """
+
+    def __init__(
+        self,
+        comparisons: Comparisons,
+        device: str | torch.device = "cuda",
+        precision: str = "high",
+        engine: str = "auto",
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise ValueError(f"precision={precision!r} is unknown; use 'high' or 'fast'")
+        self.device = torch.device(device)
+        self.ranks = Ranks()
+        self.precision = precision
+        self.n = int(comparisons.offsets[-1])
+        self.anchors = self.tensor(np.sort(comparisons.anchors))
+        self._engine = choose_engine(engine, self.device)
+        self._memory = memory_for_tiles(self.device)
+        groups = None if comparisons.groups is None else self.tensor(comparisons.groups)
+        self._labels = Labels.of(self.tensor(comparisons.class_of_row), groups)
+        counts = np.stack([comparisons.n_similar, comparisons.n_dissimilar])
+        self.counts = self.tensor(counts).double()  # (2, n)
+        lists = (comparisons.similar, comparisons.dissimilar)
+        self._complete = (lists[0] is None, lists[1] is None)
+        self._listed = {
+            side: ListedSide(members, self.device)
+            for side, members in enumerate(lists)
+            if members is not None
+        }
+
+    def tensor(self, values: FloatArray | IndexArray | Tensor) -> Tensor:
+        """A host array on the device; a tensor as it is, if it is there."""
+        if isinstance(values, Tensor):
+            return values.to(self.device)
+        return torch.as_tensor(np.ascontiguousarray(values), device=self.device)
+
+    def evaluate(
+        self, Z: Tensor, alpha: float, beta: float = 1.0, *, level: int = 0
+    ) -> DeviceSweep:
+        """Begin an evaluation at the points Z (n, m) on the device.
+
+        A ``level`` above 0 is for gradients that nearly vanish, see :meth:`exponent_errors`.
+        """
+        gammas = (float(alpha), float(beta))
+        dense: TritonSweep | TorchSweep | None = None
+        if any(self._complete):
+            parts = self._parts(level)
+            if level < EXACT and self._uses_triton(Z.shape[1], gammas, parts):
+                from vicinal.kernels.gpu.triton_sweep import TritonSweep
+
+                dense = TritonSweep(Z, self._labels, self._complete, gammas, parts, self._memory)
+            else:
+                dense = TorchSweep(Z, self._labels, self._complete, gammas)
+        listed = {side: lists.bind(Z, gammas[side]) for side, lists in self._listed.items()}
+        return DeviceSweep(self, Z, dense, listed)
+
+    def exponent_errors(self, Z: Tensor, alpha: float, beta: float = 1.0) -> list[float]:
+        """About how far rounding moves exponents γd at every level of precision that there is.
+
+        Level 0 has 22 bits of ‖a‖² + ‖b‖² − 2ab, level 1 float32's 24 of the weights themselves
+        (and of what the first 11 bits leave of the points, which counts where exponents are in
+        the thousands), level 2 is float64, where so many pairs are affordable; it is level 1
+        where the tiles of that do not fit the GPU. A single 0 where nothing can, or needs to, be
+        improved.
+        """
+        gammas = (float(alpha), float(beta))
+        coarse, fine = (self._uses_triton(Z.shape[1], gammas, self._parts(k)) for k in (0, 1))
+        if self.precision != "high" or not any(self._complete) or not coarse:
+            return [0.0]
+        largest = max(abs(g) for g, side in zip(gammas, self._complete, strict=True) if side)
+        rounded = largest * float(Z.double().square().sum(1).mean()) * 2.0**-21
+        split = max(2.0**-22, rounded * 2.0**-13)
+        return [rounded] + [split] * fine + [0.0] * (float(self.n) ** 2 <= EXACT_PAIRS)
+
+    def _parts(self, level: int) -> int:
+        return 2 + level if self.precision == "high" else 1
+
+    def _uses_triton(self, width: int, gammas: tuple[float, float], parts: int) -> bool:
+        if self._engine != "triton" or width > WIDEST:
+            return False
+        blocks, block = feature_blocks(width)
+        complete = [gamma for gamma, side in zip(gammas, self._complete, strict=True) if side]
+        gentle = all(GENTLE <= abs(g) < math.inf for g in complete)
+        return gentle and tiles_fit(blocks * block, parts, self._memory)
+
+    def sweep(
+        self,
+        Z: FloatArray,
+        V: FloatArray,
+        respond: Respond,
+        *,
+        alpha: float,
+        beta: float = 1.0,
+        symmetric: bool = False,
+        rows: IndexArray | None = None,
+    ) -> FloatArray:
+        """See :meth:`vicinal.kernels.contract.Kernel.sweep`; arrays travel to the device and back.
+
+        For objectives that stay there, see :meth:`evaluate`.
+        """
+        sweep = self.evaluate(self.tensor(Z).double(), alpha, beta)
+        anchors = self.anchors if rows is None else self.tensor(np.sort(rows))
+        s, t = sweep.soft_averages(anchors).cpu().numpy()
+        slopes = self.slopes(anchors, *map(self.tensor, respond(anchors.cpu().numpy(), s, t)))
+        values = self.tensor(V).double()
+        if symmetric:
+            out = sweep.laplacian(values, slopes)
+        else:
+            nothing = torch.zeros_like(slopes)
+            out, out_degrees = sweep.flow(values, (slopes, nothing))
+            _, in_degrees = sweep.flow(values[:, :1], (nothing, slopes))
+            out = out + 0.5 * (in_degrees - out_degrees)[:, None] * values
+        return out.cpu().numpy().astype(V.dtype, copy=False)
+
+    def loss(self, name: str) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+        """Value and slope of the loss of that name, for tensors."""
+        return LOSSES[name]
+
+    def slopes(self, anchors: Tensor, ds: Tensor, dt: Tensor) -> Tensor:
+        """(2, n) float64: ∂J/∂s and ∂J/∂t of every row, 0 for those that are no anchors."""
+        slopes = torch.zeros((2, self.n), dtype=torch.float64, device=self.device)
+        slopes[0, anchors], slopes[1, anchors] = ds.double(), dt.double()
+        return slopes
+
+
+def choose_engine(engine: str, device: torch.device) -> str:
+    """What "auto" means: "triton" on a GPU where it is installed, or "torch"."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine={engine!r} is unknown; use 'auto', 'triton' or 'torch'")
+    if engine != "auto":
+        return engine
+    return "triton" if device.type == "cuda" and find_spec("triton") is not None else "torch"
+
+
+class DeviceSweep:
+    """One evaluation: soft averages first, then what their derivatives make of the Laplacian."""
+
+    def __init__(
+        self,
+        kernel: GpuKernel,
+        Z: Tensor,
+        dense: TritonSweep | TorchSweep | None,
+        listed: dict[int, ListedSweep],
+    ) -> None:
+        self._kernel, self._Z, self._dense, self._listed = kernel, Z, dense, listed
+
+    def soft_averages(self, rows: Tensor) -> Tensor:
+        """(2, b) float64: s and t of these rows, ascending."""
+        kernel = self._kernel
+        averages = torch.zeros((2, len(rows)), dtype=torch.float64, device=kernel.device)
+        if self._dense is not None:
+            if len(rows) >= DENSE * kernel.n:  # all of them: those that are not asked for are few
+                averages = self._dense.soft_averages(None, kernel.counts)[:, rows]
+            else:
+                averages = self._dense.soft_averages(rows, kernel.counts)
+        for side, lists in self._listed.items():
+            averages[side] = lists.average[rows]
+        return averages
+
+    def share_state(self, rows: Tensor, everybody: Tensor) -> None:
+        """Give all ranks what pass 1 has found for these rows, which no other rank has visited.
+
+        ``everybody`` are the rows of all ranks; the others stay where pass 1 has not been.
+        """
+        if self._dense is not None and self._kernel.ranks.size > 1:
+            mine = torch.zeros_like(self._dense.state)
+            mine[:, rows] = self._dense.state[:, rows]
+            summed = self._kernel.ranks.sum(mine)
+            state = torch.full_like(summed, FAR)
+            state[:, everybody] = summed[:, everybody]
+            self._dense.state = state
+
+    def laplacian(
+        self, V: Tensor | None, slopes: Tensor, rows: tuple[int, int] | None = None
+    ) -> Tensor:
+        """Lap V (n, c), float64, or those of its rows that are in a range; None for V means Z.
+
+        Where few rows have a slope (an inactive hinge, a mini-batch) only pairs with one of them
+        are computed: these rows against all, and all others against these.
+        """
+        first, last = rows or (0, self._kernel.n)
+        active = (slopes != 0).any(0)  # (n,)
+        n_active = int(active.sum())
+        if n_active >= DENSE * self._kernel.n:
+            wanted = None
+            if rows is not None:
+                wanted = torch.arange(first, last, device=slopes.device)
+            return self._flow_of(V, slopes, wanted, None)
+        width = self._Z.shape[1] if V is None else V.shape[1]
+        out = torch.zeros((last - first, width), dtype=torch.float64, device=slopes.device)
+        inside = torch.zeros_like(active)
+        inside[first:last] = True
+        everybody = active.nonzero()[:, 0]
+        mine, rest = ((inside & chosen).nonzero()[:, 0] for chosen in (active, ~active))
+        if len(mine):
+            out[mine - first] = self._flow_of(V, slopes, mine, None)
+        if len(rest) and n_active:
+            out[rest - first] = self._flow_of(V, slopes, rest, everybody)
+        return out
+
+    def _flow_of(
+        self, V: Tensor | None, slopes: Tensor, rows: Tensor | None, cols: Tensor | None
+    ) -> Tensor:
+        return self.flow(V, (slopes, slopes), rows, cols)[0]
+
+    def flow(
+        self,
+        V: Tensor | None,
+        slopes: tuple[Tensor, Tensor],
+        rows: Tensor | None = None,
+        cols: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Σ_j U_ij (v_i − v_j) and Σ_j U_ij of some rows, over all columns or those with slopes.
+
+        U_ij = own_i · r_ij + other_j · r_ji, with ``slopes`` = (own, other), each (2, n).
+        """
+        parts = []
+        if self._dense is not None:
+            parts.append(self._dense.laplacian(V, slopes, rows, cols))
+        values = self._Z if V is None else V
+        for side, lists in self._listed.items():
+            flow, degrees = lists.laplacian(values, slopes[0][side], slopes[1][side])
+            parts.append((flow, degrees) if rows is None else (flow[rows], degrees[rows]))
+        return torch.stack([f for f, _ in parts]).sum(0), torch.stack([d for _, d in parts]).sum(0)

@@ -1,0 +1,181 @@
+"""Where a fit starts: directions, and a scale at which the objective is alive.
+
+Far too large a scale, and every sample sees one neighbor only; far too small, and it sees all
+alike: in both cases the gradient vanishes. So the scale is chosen from the data.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+
+from vicinal._typing import FloatArray
+from vicinal.learners.labeled_data import LabeledData
+
+INITS = ("auto", "identity", "pca", "lda", "random", "paper")
+SHRINKAGE = 1e-3
+MAX_ROWS = 256
+MAX_ELEMENTS = 2**21
+
+
+def starting_factor(
+    init: str | ArrayLike,
+    data: LabeledData,
+    n_components: int,
+    perplexity: float,
+    rng: np.random.RandomState,
+) -> FloatArray:
+    """L (m, d) to start from, in the units of ``data.X``.
+
+    "identity" and "paper" (M = I/√n) and arrays are taken as they are; the others are directions
+    whose scale is set by :func:`scale_for_perplexity`.
+    """
+    d = data.X.shape[1]
+    if not isinstance(init, str):
+        return _given(init, n_components, d) * data.scale
+    if init == "identity":
+        return np.eye(n_components, d) * data.scale
+    if init == "paper":
+        return np.eye(n_components, d) * len(data.X) ** -0.25 * data.scale
+    L = _directions(init, data, n_components, rng)
+    return L * np.sqrt(scale_for_perplexity(embed(data.X, L), perplexity))
+
+
+def embed(X: Any, L: FloatArray) -> Any:
+    """X Lᵀ, an array or a tensor, as X is."""
+    if isinstance(X, np.ndarray):
+        return X @ L.T
+    X = X.double()
+    return X @ X.new_tensor(np.ascontiguousarray(L.T))
+
+
+def _given(init: ArrayLike, n_components: int, d: int) -> FloatArray:
+    L = np.array(init, dtype=np.float64)
+    if L.shape != (n_components, d):
+        raise ValueError(
+            f"init has shape {L.shape}; it must be (n_components, n_features) = "
+            f"({n_components}, {d})"
+        )
+    if not np.isfinite(L).all():
+        raise ValueError("init contains NaN or infinity")
+    return L
+
+
+def _directions(init: str, data: LabeledData, m: int, rng: np.random.RandomState) -> FloatArray:
+    """(m, d) directions of about unit length; "auto" as in scikit-learn's NCA."""
+    d = data.X.shape[1]
+    if init == "auto":
+        if m == d:
+            return np.eye(d)
+        init = "lda" if m <= min(d, len(data.classes) - 1) else "pca"
+    if init == "random":
+        return np.asarray(rng.standard_normal((m, d))) / np.sqrt(d)
+    if init == "pca":
+        return _pca(data.X, m)
+    return _lda(data, m)
+
+
+def _pca(X: Any, m: int) -> FloatArray:
+    """The m directions of the largest variance."""
+    if isinstance(X, np.ndarray):
+        moments: FloatArray = X.T.astype(np.float64) @ X
+    else:
+        from vicinal.kernels.gpu import second_moments  # imports torch
+
+        moments = second_moments(X)
+    _, vectors = np.linalg.eigh(moments)
+    return np.asarray(vectors.T[::-1][:m])
+
+
+def _lda(data: LabeledData, m: int) -> FloatArray:
+    """Fisher's discriminant directions, completed by principal ones where there are fewer."""
+    scalings = _scalings(data) if isinstance(data.X, np.ndarray) else _device_scalings(data)
+    L = scalings.T[: min(m, len(data.classes) - 1)]
+    lengths = np.linalg.norm(L, axis=1, keepdims=True)
+    L = L / np.where(lengths > 0, lengths, 1.0)
+    return np.vstack([L, _pca(data.X, m - len(L))]) if len(L) < m else np.asarray(L)
+
+
+def _scalings(data: LabeledData) -> Any:
+    """(d, ·) the directions as columns, the best first."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=SHRINKAGE)
+    with np.errstate(all="ignore"):
+        return lda.fit(data.X.astype(np.float64), data.codes[data.order]).scalings_
+
+
+def _device_scalings(data: LabeledData) -> FloatArray:
+    """The same from covariances that were computed where the samples are."""
+    from scipy.linalg import eigh
+
+    from vicinal.kernels.gpu import covariances  # imports torch
+
+    def shrunk(C: FloatArray) -> FloatArray:
+        return (1 - SHRINKAGE) * C + SHRINKAGE * np.trace(C) / len(C) * np.eye(len(C))
+
+    whole, of_class = covariances(data.X, data.offsets)
+    shares = np.diff(data.offsets) / len(data.X)
+    within = sum(share * shrunk(C) for share, C in zip(shares, of_class, strict=True))
+    _, vectors = eigh(shrunk(whole) - within, within)
+    return np.asarray(vectors[:, ::-1])
+
+
+def scale_for_perplexity(Z: Any, perplexity: float) -> float:
+    """The c at which the mean perplexity of the rows of softmax_j(−c d²_ij) is the one asked for.
+
+    The perplexity exp(H) of a row is the effective number of its neighbors; it falls from n − 1
+    at c = 0 to the number of its nearest ones at c = ∞. At most 256 rows are looked at, each
+    against all others. Where coinciding points keep every scale from reaching the value, the one at
+    which the median gap is 1 is taken.
+    """
+    from scipy.optimize import brentq
+
+    gaps, others = _gaps_to_nearest(Z)
+    positive = gaps[gaps > 0]
+    if len(positive) == 0:
+        return 1.0
+    target = perplexity if perplexity < others else 0.5 * (1.0 + others)
+
+    def excess(log_c: float) -> float:
+        return _mean_log_perplexity(gaps, np.exp(log_c)) - float(np.log(target))
+
+    middle = -float(np.log(float(_functions(gaps).median(positive))))
+    steps = 2.0 * np.arange(40)
+    low = next((middle - step for step in steps if excess(middle - step) > 0), None)
+    high = next((middle + step for step in steps if excess(middle + step) < 0), None)
+    if low is None or high is None:
+        return float(np.exp(middle))
+    return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
+
+
+def _functions(values: Any) -> Any:
+    """NumPy for an array, PyTorch for a tensor: the functions used below are named alike."""
+    return sys.modules[type(values).__module__.split(".")[0]]
+
+
+def _gaps_to_nearest(Z: Any) -> tuple[Any, int]:
+    """(rows, n − 1) squared distances from some rows to all others, less each row's smallest."""
+    n = len(Z)
+    size = min(n, MAX_ROWS, max(16, MAX_ELEMENTS // n))
+    rows = np.unique(np.linspace(0, n - 1, size).astype(int))
+    if isinstance(Z, np.ndarray):
+        D = cdist(Z[rows], Z, "sqeuclidean")
+    else:
+        D = _functions(Z).stack([(Z.double() - Z[row].double()).square().sum(1) for row in rows])
+    others = np.arange(n)[None, :] != rows[:, None]
+    D = D[others].reshape(len(rows), n - 1)
+    return D - _functions(D).amin(D, axis=1, keepdims=True), n - 1
+
+
+def _mean_log_perplexity(gaps: Any, c: float) -> float:
+    """ln of the mean over rows of exp(H), H = ln Σ_j e^{−c g_j} + c ⟨g⟩."""
+    xp = _functions(gaps)
+    weights = xp.exp(-c * gaps)
+    totals = weights.sum(axis=1)
+    entropies = xp.log(totals) + c * xp.einsum("ij,ij->i", weights, gaps) / totals
+    return float(np.log(float(xp.exp(entropies).mean())))

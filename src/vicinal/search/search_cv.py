@@ -1,0 +1,296 @@
+"""The paper's search for α, γ and K by cross-validation, without fitting anything twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vicinal._typing import FloatArray
+from vicinal.learners.base import DTYPES
+from vicinal.learners.configuration import check_choice
+from vicinal.learners.labeled_data import encode_labels
+from vicinal.learners.neighbor_learner import NeighborLearner
+from vicinal.learners.progress import show_log
+from vicinal.search.fold_search import (
+    Contest,
+    FoldWalk,
+    Sample,
+    Trial,
+    check_metadata,
+    each_warning_once,
+    fit_at,
+    scaler_of,
+    walk_folds,
+)
+from vicinal.search.folds import make_folds
+from vicinal.search.grid import Grid, check_learner, make_grid, make_n_neighbors
+from vicinal.search.search_results import Results
+from vicinal.search.warm_start_chain import (
+    Step,
+    alpha_steps,
+    gamma_steps,
+    grid_steps,
+    lineage,
+)
+from vicinal.voting.class_mean import ClassMeanKNN
+from vicinal.voting.neighbor_search import search_backend
+
+
+class ANNSearchCV(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
+):
+    r"""Choose α, γ and K by cross-validation, and classify with them.
+
+    The error of a setting is its mean over the folds,
+
+    .. math:: re(\alpha, \gamma, K) = \frac1F \sum_{f=1}^{F}
+              \text{share of the test rows of fold } f \text{ that K-NN misclassifies}
+
+    with the metric that the estimator learns at (α, γ) from the fold's training rows, which are
+    also the neighbors. All settings see the same folds; one neighbor search a metric serves every
+    K; and a fit starts from the solution of its neighbor on the grid: along α from 0 outward, each
+    sign for itself, along γ outward from the estimator's own.
+
+    Parameters
+    ----------
+    estimator : NeighborLearner with ``alpha``, default=None
+        ``vc.ANN(...)`` or ``vc.PNCA(...)``; None is ``vc.ANN()``. Everything but α and γ, such as
+        ``max_iter``, is taken from it; its ``backend`` is also where neighbors are looked for.
+    alphas : array-like of shape (a,), default=None
+        Values of α of any sign; None is 2⁻⁴, 2⁻³, …, 2⁴ with the sign of the estimator's α.
+    gammas : array-like of shape (g,), default=None
+        Values of γ; None is 2⁻³, …, 2³. PNCA has none.
+    n_neighbors : array-like of int, default=None
+        Values of K; None is 1, 4, …, 46, as far as the folds have so many voters.
+    search : {"separate", "grid"}, default="separate"
+        "separate": first α at the estimator's γ, then γ at the best α, a + g fits a fold instead
+        of the a·g of "grid".
+    rule : {"vote", "class_mean"}, default="vote"
+        How K neighbors decide, as in :class:`~vicinal.voting.class_mean.ClassMeanKNN`.
+    warm_start : bool, default=True
+        Start fits from the neighbor's solution. False starts each as the estimator does: then the
+        scores are exactly those of ``GridSearchCV`` over a pipeline of estimator and K-NN. Where
+        the objective is not convex (α > 0), or ``max_iter`` ends a fit, the two differ a little.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation in the training part of the fold.
+    cv : int, splitter or iterable of (train, test), default=5
+        A number: stratified folds, shuffled; with groups, these stay together. At most as many
+        folds as the largest class has members; classes may have fewer.
+    refit : bool, default=True
+        Fit the best setting to all data, along the path that led to it.
+    n_jobs : int, default=None
+        Folds that are worked on at the same time, in threads; the results do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Shuffles the rows into folds. The estimator has its own.
+    verbose : int, default=0
+        1 logs every fit on the logger "vicinal".
+
+    Attributes
+    ----------
+    best_params_ : dict of "alpha", "gamma" and "n_neighbors"
+        The least error. Of equal ones the smallest α, then the smallest γ, then the smallest K.
+    best_score_, best_index_
+        Its mean accuracy over the folds, and its row in ``cv_results_``.
+    cv_results_ : dict of arrays, one row for every setting that was tried, sorted by (α, γ, K)
+        As in scikit-learn: param_alpha, param_gamma, param_n_neighbors, params, mean_test_score,
+        std_test_score, split0_test_score …, rank_test_score, mean_fit_time; and mean_n_iter.
+    alphas_, gammas_, n_neighbors_ : arrays (a,), (g,), (number of K,)
+        The values, ascending; a separate search adds the estimator's γ.
+    error_alpha_k_, error_gamma_k_, error_alpha_gamma_ : arrays of two dimensions
+        re(α, K), re(γ, K) and re(α, γ): the least error over the third parameter. A separate
+        search leaves NaN in re(α, γ) where it has not been.
+    n_splits_ : int
+        The number of folds.
+    best_estimator_, classifier_ : the learner, and the K-NN on what it embeds; if ``refit``
+    scaler_ : StandardScaler, or None; if ``refit``
+    components_ : array (m, d), L in the units of X; if ``refit``
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from vicinal.search.search_cv import ANNSearchCV
+    >>> import vicinal as vc
+    >>> X, y = load_wine(return_X_y=True)
+    >>> search = ANNSearchCV(
+    ...     vc.PNCA(), alphas=[0.5, 1, 2], n_neighbors=[1, 5, 9], standardize=True, random_state=0
+    ... )
+    >>> search.fit(X, y).score(X, y) > 0.95
+    True
+    >>> search.error_alpha_k_.shape
+    (3, 3)
+    """
+
+    # Not in the signature of fit, for the reason given in NeighborLearner.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        alphas: ArrayLike | None = None,
+        gammas: ArrayLike | None = None,
+        n_neighbors: ArrayLike | None = None,
+        search: Literal["separate", "grid"] = "separate",
+        rule: Literal["vote", "class_mean"] = "vote",
+        warm_start: bool = True,
+        standardize: bool = False,
+        cv: Any = 5,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.alphas = alphas
+        self.gammas = gammas
+        self.n_neighbors = n_neighbors
+        self.search = search
+        self.rule = rule
+        self.warm_start = warm_start
+        self.standardize = standardize
+        self.cv = cv
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+        """Search, and fit the best setting to all data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of any type that scikit-learn takes.
+        sample_weight : array-like of shape (n_samples,), optional
+            For the estimator. Scores count every sample alike.
+        groups : array-like of shape (n_samples,), optional
+            For the folds, which keep a group together, and for the estimator.
+
+        Returns
+        -------
+        self
+        """
+        check_choice("search", self.search, ("separate", "grid"))
+        check_choice("rule", self.rule, ("vote", "class_mean"))
+        estimator = check_learner(self.estimator)
+        separate = self.search == "separate"
+        grid = make_grid(estimator, self.alphas, self.gammas, separate=separate)
+        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
+        classes, codes = encode_labels(y)
+        sample = Sample(X, y, check_metadata(metadata, codes))
+        folds = make_folds(self.cv, X, y, sample.metadata.get("groups"), self.random_state)
+        ks = make_n_neighbors(self.n_neighbors, self.rule, folds)
+        contest = Contest(estimator, sample, codes, ks, self.rule, self.standardize)
+        with each_warning_once():
+            steps, trials = self._walk([FoldWalk(contest, fold) for fold in folds], grid)
+        results = Results.of(trials, ks)
+        if self.refit:
+            i, j = results.best()
+            point = results.points[i]
+            path = lineage(steps, point) if self.warm_start else [Step(point, None)]
+            self._refit(estimator, sample, path, int(ks[j]))
+        self._store(results, grid)
+        self.classes_, self.n_splits_ = classes, len(folds)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of every row of X (n, d)."""
+        Z = self._embed(X)
+        return self.classifier_.predict(Z)
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Weigh the classes, (n, c), as :meth:`ClassMeanKNN.predict_proba` does."""
+        Z = self._embed(X)
+        return self.classifier_.predict_proba(Z)
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Embed X (n, d) so that Euclidean distances are the learned ones, (n, m)."""
+        return self._embed(X)
+
+    def get_mahalanobis_matrix(self) -> FloatArray:
+        """M = LᵀL, the (d, d) matrix of the squared distance, in the units of X."""
+        self._check_refitted()
+        return np.asarray(self.components_.T @ self.components_)
+
+    def _embed(self, X: ArrayLike) -> FloatArray:
+        self._check_refitted()
+        rows = validate_data(self, X, dtype=DTYPES, reset=False)
+        scaled = rows if self.scaler_ is None else self.scaler_.transform(rows)
+        return self.best_estimator_._embed(scaled)
+
+    def _check_refitted(self) -> None:
+        check_is_fitted(self, "cv_results_")
+        if not (self.refit and hasattr(self, "best_estimator_")):
+            raise NotFittedError("refit=False: only the search was made; use refit=True for this")
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _walk(self, walks: list[FoldWalk], grid: Grid) -> tuple[list[Step], list[list[Trial]]]:
+        """All steps taken, and the trials of every fold in their order."""
+        options: dict[str, Any] = {
+            "warm": self.warm_start,
+            "n_jobs": self.n_jobs,
+            "log": bool(self.verbose),
+        }
+        if self.verbose:
+            show_log()
+        if self.search == "grid":
+            steps = list(grid_steps(grid.alphas.tolist(), grid.gammas.tolist(), grid.gamma))
+            return steps, walk_folds(walks, steps, **options)
+        steps = list(alpha_steps(grid.alphas.tolist(), grid.gamma))
+        trials = walk_folds(walks, steps, **options)
+        results = Results.of(trials, walks[0].contest.ks)
+        alpha = results.points[results.best()[0]].alpha
+        more = list(gamma_steps(alpha, grid.gammas.tolist(), grid.gamma))
+        added = walk_folds(walks, more, **options)
+        return steps + more, [a + b for a, b in zip(trials, added, strict=True)]
+
+    def _store(self, results: Results, grid: Grid) -> None:
+        i, j = results.best()
+        self.cv_results_ = results.table()
+        self.best_index_ = i * len(results.ks) + j
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+        self.best_score_ = float(results.means[i, j])
+        self.alphas_, self.gammas_, self.n_neighbors_ = grid.alphas, grid.gammas, results.ks
+        errors = results.errors(grid.alphas, grid.gammas)  # (a, g, number of K)
+        # fmin: a number where there is one
+        self.error_alpha_k_ = np.fmin.reduce(errors, axis=1)
+        self.error_gamma_k_ = np.fmin.reduce(errors, axis=0)
+        self.error_alpha_gamma_ = np.fmin.reduce(errors, axis=2)
+
+    def _refit(
+        self, estimator: NeighborLearner, sample: Sample, path: list[Step], n_neighbors: int
+    ) -> None:
+        """Fit the best setting to all rows, by the same way as on the folds."""
+        scaler = scaler_of(sample.X) if self.standardize else None
+        scaled = sample if scaler is None else replace(sample, X=scaler.transform(sample.X))
+        learner = fit_at(estimator, path[0].point, scaled, None)
+        for step in path[1:]:
+            learner = fit_at(estimator, step.point, scaled, learner.components_)
+        backend = search_backend(estimator.backend)
+        knn = ClassMeanKNN(n_neighbors, rule=self.rule, backend=backend)
+        knn.fit(learner._embed(scaled.X), sample.y)
+        L = learner.components_ if scaler is None else learner.components_ / scaler.scale_
+        self.components_ = L.astype(sample.X.dtype, copy=False)  # (m, d)
+        self.best_estimator_, self.scaler_, self.classifier_ = learner, scaler, knn

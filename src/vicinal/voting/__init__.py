@@ -1,0 +1,1 @@
+"""From points in a learned space to row weights, predictions and explanations."""

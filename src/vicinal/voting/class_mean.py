@@ -1,0 +1,261 @@
+"""The paper's K-NN rule, and the ordinary vote, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_scalar, gen_batches
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.cpu.class_neighbors import MEMORY, as_points
+from vicinal.voting.neighbor_search import all_search, check_backend, class_search
+
+DTYPES = (np.float64, np.float32)  # kept as given
+
+
+class ClassMeanKNN(ClassifierMixin, BaseEstimator):
+    r"""K-nearest-neighbor classifier with the class-mean rule, or with the majority vote.
+
+    The class-mean rule (the paper's Eq. 2) looks at K samples of *every* class:
+
+    .. math:: d(x, C_c) = \frac{1}{K} \sum_{k=1}^{K} d^{[k]}(x, C_c), \qquad
+              \hat y = \arg\min_c d(x, C_c),
+
+    where :math:`d^{[k]}(x, C_c)` is the k-th smallest squared Euclidean distance from x to the
+    samples of class c. A class with fewer than K samples uses all of them. Ties go to the first
+    class in ``classes_``. The vote takes the class of most of the K nearest samples. Ties go to
+    that one of the tied classes that has the nearest sample; equally near samples count in the
+    order of the training data.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5; K
+    rule : {"class_mean", "vote"}, default="class_mean"
+    backend : {"auto", "numba", "cuda"}, default="auto"
+        Where neighbors are looked for. "cuda": on a GPU, by PyTorch; "auto" as for the learners:
+        there if PyTorch has been imported, sees a GPU, and the training data have 20,000 rows.
+
+    Attributes
+    ----------
+    classes_ : (c,) array, the sorted labels
+    n_features_in_, n_samples_fit_ : int
+    references_ : (n, d) array, the training data sorted by class, float32 or float64 as given
+    rows_ : (n,) ints; ``references_[r]`` is row ``rows_[r]`` of the training data
+    offsets_ : (c + 1,) ints; class c is ``references_[offsets_[c]:offsets_[c + 1]]``
+    scale_ : float, s in :meth:`predict_proba`
+
+    Notes
+    -----
+    Searches are exact, threaded and in bounded memory (:mod:`vicinal.kernels.cpu.class_neighbors`);
+    on a GPU the neighbors are the same, and their distances up to rounding.
+    Distances are computed in float64; real-valued results are float32 when X is.
+
+    Examples
+    --------
+    The vote follows the crowd; the class mean asks how near each class comes.
+
+    >>> X = [[0.0], [1.0], [4.0], [5.0], [6.0]]
+    >>> y = ["few", "few", "many", "many", "many"]
+    >>> ClassMeanKNN(rule="class_mean").fit(X, y).predict([[2.4]])
+    array(['few'], dtype='<U4')
+    >>> ClassMeanKNN(rule="vote").fit(X, y).predict([[2.4]])
+    array(['many'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        rule: Literal["class_mean", "vote"] = "class_mean",
+        backend: str = "auto",
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.rule = rule
+        self.backend = backend
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> ClassMeanKNN:
+        """Store the training data X (n, d), labels y (n,), sorted by class."""
+        check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
+        if self.rule not in ("class_mean", "vote"):
+            raise ValueError(f"rule={self.rule!r} is unknown; use 'class_mean' or 'vote'")
+        check_backend(self.backend)
+        samples, labels = validate_data(self, X, y, dtype=DTYPES)  # (n, d), (n,)
+        check_classification_targets(labels)
+        if self.rule == "vote":
+            _check_voters(self.n_neighbors, len(samples))
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.rows_ = np.argsort(codes, kind="stable")
+        self.offsets_ = np.searchsorted(codes[self.rows_], np.arange(len(self.classes_) + 1))
+        self.references_ = as_points(samples[self.rows_], "X")
+        self.n_samples_fit_ = len(samples)
+        self.scale_ = _scale(self.references_, self.offsets_)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of every row of X, the one with the largest probability."""
+        winners = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[winners]
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        r"""Weigh the classes, (n, c); rows sum to 1.
+
+        Vote: the share of each class in the K votes. Class-mean rule:
+
+        .. math:: p_c \propto \exp(-d(x, C_c) / s), \qquad s = 2 W / \sqrt{d},
+
+        with W the pooled within-class variance, summed over the d features (where no class has
+        two samples: the total variance). 2W is the mean squared distance of two samples of a
+        class, and :math:`2W/\sqrt d` the order of its spread: units of X cancel. The predicted
+        class always has the largest: where a tie, or rounding, would leave that open, its is the
+        next larger floating-point number. For calibrated probabilities use scikit-learn's
+        ``CalibratedClassifierCV``.
+        """
+        Z = self._queries(X)
+        if self.rule == "vote":
+            shares, winners = self._votes(Z)
+        else:
+            means = self._class_means(Z)
+            shares, winners = _softmin(means, self.scale_), np.argmin(means, axis=1)
+        return _favor(shares.astype(Z.dtype, copy=False), winners)
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        r"""Score the classes: (n, c), the largest wins; with two classes (n,), the sign decides.
+
+        Class-mean rule: :math:`-d(x, C_c)`; with two classes :math:`d(x, C_0) - d(x, C_1)`,
+        positive for ``classes_[1]``. That is :math:`-h(x)` of the paper's Eq. 1 with the pointed
+        class ``classes_[1]``, which the paper accepts where h < 0. Vote: the shares of
+        :meth:`predict_proba`; with two classes their difference.
+        """
+        Z = self._queries(X)
+        scores = self.predict_proba(Z) if self.rule == "vote" else -self._class_means(Z)
+        if len(self.classes_) == 2:
+            scores = scores[:, 1] - scores[:, 0]
+        return _cast(scores, Z.dtype)
+
+    def class_distances(self, X: ArrayLike) -> FloatArray:
+        r"""Return :math:`d(x, C_c)`, the means of the K smallest squared distances, (n, c).
+
+        Examples
+        --------
+        >>> knn = ClassMeanKNN(n_neighbors=2).fit([[0.0], [1.0], [5.0]], [0, 0, 1])
+        >>> knn.class_distances([[2.0]])
+        array([[2.5, 9. ]])
+        """
+        Z = self._queries(X)
+        return _cast(self._class_means(Z), Z.dtype)
+
+    def kneighbors(
+        self,
+        X: ArrayLike | None = None,
+        n_neighbors: int | None = None,
+        return_distance: bool = True,
+    ) -> tuple[FloatArray, IndexArray] | IndexArray:
+        """Find the nearest training samples, whatever their class, as scikit-learn does.
+
+        X None means the training samples, none of them its own neighbor; n_neighbors None, the
+        constructor's. Returns Euclidean distances, not squared (only with `return_distance`), and
+        rows of the training data in its original order, both (n, n_neighbors).
+
+        Examples
+        --------
+        >>> knn = ClassMeanKNN().fit([[0.0], [5.0], [1.0]], [0, 1, 0])
+        >>> knn.kneighbors([[2.0]], n_neighbors=2)
+        (array([[1., 2.]]), array([[2, 0]]))
+        """
+        check_is_fitted(self)
+        k = self.n_neighbors if n_neighbors is None else n_neighbors
+        check_scalar(k, "n_neighbors", Integral, min_val=1)
+        available = self.n_samples_fit_ - (X is None)
+        if k > available:
+            raise ValueError(f"n_neighbors = {k}, but there are only {available} samples to find")
+        Z, exclude = (self.references_, self.rows_) if X is None else (self._queries(X), None)
+        find = all_search(self.references_, self.backend, ids=self.rows_)
+        squared, rows = find(Z, k=k, exclude=exclude)
+        if X is None:  # back from the order of the classes
+            order = np.argsort(self.rows_)
+            squared, rows = squared[order], rows[order]
+        return (_cast(np.sqrt(squared), Z.dtype), rows) if return_distance else rows
+
+    def _queries(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=DTYPES, reset=False)
+
+    def _class_means(self, X: FloatArray) -> NDArray[np.float64]:
+        """(n, c) means of the K smallest squared distances."""
+        sizes = np.minimum(np.diff(self.offsets_), self.n_neighbors)  # (c,)
+        k, means = int(sizes.max()), np.empty((len(X), len(sizes)))
+        find = class_search(self.references_, self.offsets_, self.backend)
+        for block in gen_batches(len(X), _block_length(k * len(sizes))):
+            distances, rows = find(X[block], k=k)
+            np.copyto(distances, 0.0, where=rows < 0)  # (b, c, k) a smaller class has fewer
+            np.divide(distances.sum(axis=2), sizes, out=means[block])
+        return means
+
+    def _votes(self, X: FloatArray) -> tuple[NDArray[np.float64], IndexArray]:
+        """Shares of the votes (n, c) and winners (n,)."""
+        k, c = self.n_neighbors, len(self.classes_)
+        _check_voters(k, self.n_samples_fit_)  # the parameters may have changed since fit
+        codes = np.empty(self.n_samples_fit_, dtype=np.intp)
+        codes[self.rows_] = np.repeat(np.arange(c), np.diff(self.offsets_))
+        shares, winners = np.empty((len(X), c)), np.empty(len(X), dtype=np.intp)
+        find = all_search(self.references_, self.backend, ids=self.rows_)
+        for block in gen_batches(len(X), _block_length(k + c)):
+            _, rows = find(X[block], k=k)
+            labels = codes[rows]  # (b, k), nearest first
+            b = np.arange(len(labels))
+            cells = labels + c * b[:, None]
+            votes = np.bincount(cells.ravel(), minlength=c * len(b)).reshape(-1, c)  # (b, c)
+            leading = votes[b[:, None], labels] == votes.max(axis=1, keepdims=True)  # (b, k)
+            winners[block] = labels[b, np.argmax(leading, axis=1)]
+            shares[block] = votes / k
+        return shares, winners
+
+
+def _check_voters(k: int, n: int) -> None:
+    if k > n:
+        hint = "lower n_neighbors, or use rule='class_mean'"
+        raise ValueError(f"n_neighbors = {k} cannot vote, with n_samples = {n}: {hint}")
+
+
+def _block_length(neighbors: int) -> int:
+    return max(1, MEMORY // (16 * neighbors))  # queries that fit into the block budget
+
+
+def _scale(X: FloatArray, offsets: IndexArray) -> float:
+    """2 W / √d of samples (n, d) sorted by class; positive."""
+    n, d = X.shape
+    for starts in (offsets[:-1], offsets[:1]):  # within the classes, or if that is 0 in total
+        sizes = np.diff(np.append(starts, n))
+        centers = np.add.reduceat(X, starts, axis=0, dtype=np.float64) / sizes[:, None]  # (c, d)
+        codes = np.repeat(np.arange(len(starts)), sizes)
+        blocks = gen_batches(n, _block_length(d))
+        squares = sum(np.sum((X[b] - centers[codes[b]]) ** 2) for b in blocks)
+        if squares > 0:
+            return float(2 * squares / (n - len(starts)) / np.sqrt(d))
+    return 1.0
+
+
+def _softmin(values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """exp(−values / scale) of every row, normalized."""
+    with np.errstate(over="ignore"):  # infinitely far beyond the nearest: weight 0
+        weights = np.exp((values.min(axis=1, keepdims=True) - values) / scale)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _favor(shares: FloatArray, winners: IndexArray) -> FloatArray:
+    """Make the winner's share the first largest of its row, by one unit in the last place."""
+    unclear = np.flatnonzero(np.argmax(shares, axis=1) != winners)
+    largest = shares[unclear].max(axis=1, initial=0)
+    shares[unclear, winners[unclear]] = np.nextafter(largest, shares.dtype.type(np.inf))
+    return shares
+
+
+def _cast(values: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+    with np.errstate(over="ignore"):  # squared distances beyond float32 are inf
+        return values.astype(dtype, copy=False)

@@ -1,0 +1,73 @@
+"""Why a sample was classified as it was: the rows that voted, and what made them near."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vicinal._typing import FloatArray
+
+SHOWN_FEATURES = 3
+
+
+@dataclass(frozen=True)
+class NeighborVote:
+    """One training row that voted."""
+
+    row: int
+    label: Any
+    weight: float
+    """Its share of the predicted probabilities."""
+    distance: float
+    contributions: FloatArray
+    """(d,) what each feature adds to the squared distance: δ_f (M δ)_f, of sum ``distance``².
+
+    Summed over the hats of a feature that is unfolded. A feature can take away from it: where it
+    differs just as the others let expect.
+    """
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A prediction and the neighbors that gave it; ``print`` it for a table."""
+
+    prediction: Any
+    probabilities: dict[Any, float]
+    neighbors: tuple[NeighborVote, ...]
+    other_weight: float
+    """The share of all voters that are not listed, the prior included."""
+    effective_neighbors: float
+    feature_names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        ranked = sorted(self.probabilities.items(), key=lambda item: -item[1])
+        shares = ", ".join(f"{label}: {p:.3f}" for label, p in ranked[:5])
+        lines = [
+            f"prediction {self.prediction} ({shares})",
+            f"like {self.effective_neighbors:.1f} equally near neighbors",
+            f"{'row':>8}  {'label':<12} {'weight':>7} {'distance':>9}  largest contributions",
+        ]
+        lines += [
+            f"{vote.row:>8}  {vote.label!s:<12} {vote.weight:>7.3f} {vote.distance:>9.3g}  "
+            + self._largest(vote)
+            for vote in self.neighbors
+        ]
+        lines.append(f"{'others':>8}  {'':<12} {self.other_weight:>7.3f}")
+        return "\n".join(lines)
+
+    def _largest(self, vote: NeighborVote) -> str:
+        total = vote.distance**2
+        if total == 0:
+            return "(the same point)"
+        order = np.argsort(-np.abs(vote.contributions), kind="stable")[:SHOWN_FEATURES]
+        return ", ".join(
+            f"{self.feature_names[f]} {100 * vote.contributions[f] / total:.0f}%" for f in order
+        )
+
+
+def contributions(x: FloatArray, rows: FloatArray, M: FloatArray) -> FloatArray:
+    """(k, d) what each feature adds to the squared distances from x (d,) to rows (k, d)."""
+    differences = rows - x
+    return np.asarray(differences * (differences @ M))
