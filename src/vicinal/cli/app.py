@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import inspect
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import vicinal
-from vicinal.cli import reproduce
 from vicinal.cli.compare import compare
 from vicinal.cli.demo import demo
 from vicinal.cli.explain import explain
@@ -60,7 +61,24 @@ app = typer.Typer(
 )
 for command in (fit, predict, explain, transform, compare, info, export, demo):
     app.command(help=_flowing(command.__doc__ or ""))(command)
-app.add_typer(reproduce.app, name="reproduce")
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def reproduce(context: typer.Context) -> None:
+    """Reproduce the paper's tables and figures (needs a clone of the repository)."""
+    clone = Path(vicinal.__file__).resolve().parents[2]  # where the package is at src/vicinal
+    if not (clone / "experiments" / "__main__.py").is_file():
+        raise ValueError(
+            "the experiments are not part of the installed package; "
+            "run them from a clone of the repository: python -m experiments"
+        )
+    if str(clone) not in sys.path:
+        sys.path.append(str(clone))
+    experiments = importlib.import_module("experiments.__main__")
+    experiments.app(context.args, prog_name="vicinal reproduce")
 
 
 def _version(wanted: bool) -> None:

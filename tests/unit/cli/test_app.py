@@ -40,6 +40,21 @@ def test_help_of_all_and_version(run):
     assert run("nope").exit_code == 2
 
 
+def test_reproduce_hands_its_words_to_the_experiments_of_a_clone(run):
+    assert "Usage: vicinal reproduce" in run("reproduce", "--help").stdout
+    done = run("reproduce", "table2", "--datasets", "irish")
+    assert done.exit_code == 2
+    assert "'irish' is unknown" in done.output
+
+
+def test_reproduce_without_a_clone_says_where_to_run_it(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(vicinal, "__file__", str(tmp_path / "site" / "vicinal" / "__init__.py"))
+    done = run("reproduce", "status")
+    assert done.exit_code == 1
+    assert done.output.count("\n") == 1
+    assert "from a clone of the repository: python -m experiments" in done.output
+
+
 def test_the_program_in_a_pipe_is_quiet_and_speaks_json(folder):
     words = ["fit", "train.csv", "--target", "grows", "--method", "gmml", "--json"]
     done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)

@@ -7,8 +7,8 @@ import pytest
 typer = pytest.importorskip("typer")
 from typer.testing import CliRunner  # noqa: E402
 
+from experiments.__main__ import app  # noqa: E402
 from experiments.store import Store  # noqa: E402
-from vicinal.cli.reproduce import app  # noqa: E402
 
 from .synthetic import fill, fill_figure2, fill_figure3  # noqa: E402
 

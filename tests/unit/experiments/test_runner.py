@@ -16,13 +16,17 @@ from experiments.standings import standings
 from experiments.store import Store
 
 SCRIPT = Path(__file__).with_name("toy_run.py")
+ROOT = SCRIPT.parents[3]
 
 
 def start(
     path: Path, log: Path, n: int, seconds: float, jobs: int = 1, deadly: str = ""
 ) -> subprocess.Popen:
     arguments = [str(path), str(log), str(n), str(seconds), str(jobs), deadly]
-    return subprocess.Popen([sys.executable, str(SCRIPT), *arguments])
+    search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), *arguments], env={**os.environ, "PYTHONPATH": search}
+    )
 
 
 def wait_for_records(path: Path, at_least: int, within: float = 60.0) -> None:

@@ -1,4 +1,7 @@
-"""``vicinal reproduce``: the paper's tables and figures, each one command, all resumable."""
+"""Command line of the experiments: ``python -m experiments --help``.
+
+Each table and figure of the paper is one command, and each command can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import typer
 
 from experiments.manifest import DATASETS, SMALLEST
 from experiments.methods import METHODS, on_backend
+from vicinal.cli.app import Commands
 
 if TYPE_CHECKING:  # what computes is imported by the command that needs it: --help is quick
     from experiments.datasets import Dataset
@@ -19,8 +23,13 @@ if TYPE_CHECKING:  # what computes is imported by the command that needs it: --h
 FILE = "results.sqlite"
 
 app = typer.Typer(
+    cls=Commands,
     help="Reproduce the paper: tables, figures, claims. Every command continues where it stopped.",
     no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Out = Annotated[Path, typer.Option(help=f"Folder of {FILE}, the tables and the figures.")]
@@ -28,7 +37,7 @@ Data = Annotated[
     Path | None,
     typer.Option(help="Folder of <name>.npz files; default: VICINAL_DATA, then OpenML."),
 ]
-Jobs = Annotated[int, typer.Option(help="Processes, one thread each; -1 is one a core.")]
+Jobs = Annotated[int, typer.Option(help="Processes, one thread each; -1 is one per core.")]
 DatasetNames = Annotated[
     str, typer.Option(help="Names separated by commas, or all, or smallest (the eight smallest).")
 ]
