@@ -12,7 +12,7 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test lint types imports unit examples docs format bench clean
+.PHONY: help install demo test lint types imports unit examples docs shape format bench clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /|/' \
@@ -52,6 +52,9 @@ examples: $(STAMP)  ## run every script in examples/
 docs: $(STAMP)  ## build the pages into build/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+shape: $(STAMP)  ## figures of the package: modules, lines, lengths, depth; 1 where a limit is exceeded
+	$(BIN)/python tools/shape.py
+
 format: $(STAMP)  ## repair formatting and what ruff can repair by itself
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
@@ -63,4 +66,4 @@ bench: $(STAMP)  ## run every benchmarks/bench_*.py
 clean:  ## remove the virtual environment, caches and outputs
 	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache \
 		.pytest_cache .ruff_cache
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples experiments tools -name __pycache__ -type d -prune -exec rm -rf {} +
