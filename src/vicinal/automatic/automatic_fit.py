@@ -29,7 +29,7 @@ from vicinal.automatic.tuning import (
 )
 from vicinal.automatic.tuning_rows import tuning_rows
 from vicinal.automatic.workers import Clock, work_through
-from vicinal.features.hat_basis import Unfolding, worth_unfolding
+from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
 from vicinal.search.folds import Fold, make_folds
 from vicinal.voting.votes import Electorate
 
@@ -65,7 +65,7 @@ class Outcome:
     """Everything a fit has found."""
 
     metrics: FloatArray
-    unfolding: Unfolding | None
+    basis: HatBasis | None
     """What the metrics are about, if one of them needs more than the features themselves."""
     chosen: list[Choice]
     cv_results: dict[str, NDArray[Any]]
@@ -78,7 +78,8 @@ class Outcome:
 class AutomaticFit:
     """One fit on the samples X (n, d) with their voters and groups.
 
-    A committee may unfold the features; a single metric is a matrix of the features themselves.
+    A committee may expand the features in hat functions; a single metric is a matrix of the
+    features themselves.
     """
 
     def __init__(
@@ -92,13 +93,13 @@ class AutomaticFit:
     ) -> None:
         self._mode = mode
         self.rows = tuning_rows(voters.codes, round(effort * TUNING_ROWS), rng)
-        unfolding = Unfolding.of(X) if mode == "committee" and worth_unfolding(X) else None
+        basis = HatBasis.of(X) if mode == "committee" and worth_expanding(X) else None
         X = X[self.rows]
         self._samples = Samples(
-            X if unfolding is None else unfolding.place(X),
+            X if basis is None else basis.expand(X),
             Electorate(voters.codes[self.rows], voters.weights[self.rows], voters.prior),
             None if groups is None else groups[self.rows],
-            unfolding,
+            basis,
         )
         self._folds = self._usable_folds(rng)
 
@@ -129,10 +130,10 @@ class AutomaticFit:
             metrics, chosen, oof = self._committee(paths, scores, order)
         else:
             metrics, chosen, oof = self._single(scores, scores.candidates[order[0]], schedule)
-        metrics, unfolding = self._folded_back(metrics)
+        metrics, basis = drop_unused_hats(metrics, self._samples.basis)
         return Outcome(
             metrics=metrics,
-            unfolding=unfolding,
+            basis=basis,
             chosen=chosen,
             cv_results=_cv_results(scores, order),
             oof_rows=self.rows,
@@ -140,13 +141,6 @@ class AutomaticFit:
             histories=paths.histories,
             timed_out=timed_out,
         )
-
-    def _folded_back(self, metrics: FloatArray) -> tuple[FloatArray, Unfolding | None]:
-        """Metrics of the features alone, if none of those chosen looks at a hat."""
-        unfolding = self._samples.unfolding
-        if unfolding is None or metrics[:, :, unfolding.n_features :].any():
-            return metrics, unfolding
-        return metrics[:, :, : unfolding.n_features].copy(), None
 
     def _parts(self, rows: list[IndexArray], schedule: Schedule) -> list[Parts]:
         with warnings.catch_warnings():
@@ -182,7 +176,7 @@ class AutomaticFit:
             L = starting_metric(parts[starts[name]])
         else:
             descent = next(d for d in descents_in(parts) if d.name == name)
-            L = metric_path(parts[descent.frame], descent, iterates=(iterate,)).iterates[iterate]
+            L = metric_path(parts[descent.space], descent, iterates=(iterate,)).iterates[iterate]
         return L[None], [_choice(best, 1.0, (0,))], self._out_of_fold(scores, best)
 
     def _out_of_fold(self, scores: Scores, candidate: Candidate) -> FloatArray:

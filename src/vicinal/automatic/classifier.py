@@ -20,7 +20,7 @@ from vicinal.automatic.automatic_fit import AutomaticFit, Schedule, TuningProgre
 from vicinal.automatic.summary import describe
 from vicinal.automatic.workers import Clock, thread_count
 from vicinal.exceptions import TimeLimitWarning
-from vicinal.features.hat_basis import Unfolding
+from vicinal.features.hat_basis import HatBasis
 from vicinal.features.identifiers import warn_of_identifiers
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
@@ -187,7 +187,7 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         self.row_weights_, self.prior_ = voters.weights, voters.prior
         self.n_samples_fit_ = len(X)
         self.metrics_, self.chosen_ = outcome.metrics, outcome.chosen
-        self.knots_ = None if outcome.unfolding is None else outcome.unfolding.knots
+        self.knots_ = None if outcome.basis is None else outcome.basis.knots
         self.cv_results_, self.histories_ = outcome.cv_results, outcome.histories
         self.oof_rows_, self.oof_proba_ = outcome.oof_rows, outcome.oof_proba
         self.best_score_ = _accuracy(outcome.oof_proba, codes[work.rows], voters.weights[work.rows])
@@ -244,7 +244,7 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         check_is_fitted(self)
         X, metrics = self.X_fit_.astype(np.float64), self.metrics_
         if self.knots_ is not None:
-            metrics = metrics @ Unfolding(self.knots_).slopes(X)
+            metrics = metrics @ HatBasis(self.knots_).slopes(X)
         return self._committee_of(X, metrics).mean_metric()
 
     @property

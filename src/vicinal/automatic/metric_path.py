@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.features.spaces import Frame, FrameName
+from vicinal.features.spaces import FeatureSpace, SpaceName
 from vicinal.kernels import make_kernel
 from vicinal.learners.initialization import scale_for_perplexity
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
@@ -35,7 +35,7 @@ class Descent:
     """One way down the objective with γ = α = 1, λ = 0 and the whole class similar."""
 
     name: str
-    frame: FrameName
+    space: SpaceName
     loss: str
     plain: bool
     perplexity: float
@@ -53,25 +53,25 @@ DESCENTS = (
 
 @dataclass(frozen=True)
 class TrainingPart:
-    """The rows that metrics are learned from, sorted by class, in a frame."""
+    """The rows that metrics are learned from, mapped into a feature space and sorted by class."""
 
-    frame: Frame
+    space: FeatureSpace
     data: LabeledData
 
     @classmethod
     def of(
         cls,
-        frame: Frame,
+        space: FeatureSpace,
         X: FloatArray,
         codes: IndexArray,
         weights: FloatArray,
         groups: IndexArray | None,
     ) -> TrainingPart:
-        """The rows X (n, d) of classes `codes`, placed in the frame."""
-        placed = frame.place(X)
+        """The rows X (n, d) of classes `codes`, mapped into the space."""
+        transformed = space.transform(X)
         if len(X) >= SINGLE_PRECISION_ROWS:
-            placed = placed.astype(np.float32)
-        return cls(frame, sort_by_class(placed, codes, sample_weight=weights, groups=groups))
+            transformed = transformed.astype(np.float32)
+        return cls(space, sort_by_class(transformed, codes, sample_weight=weights, groups=groups))
 
     def start(self, perplexity: float = START_PERPLEXITY) -> FloatArray:
         """L = √c I (m, m), with c such that a row sees about `perplexity` neighbors."""
@@ -81,7 +81,7 @@ class TrainingPart:
 
     def components(self, L: FloatArray) -> FloatArray:
         """(m, d) a factor of ``data.X`` in the units of the samples."""
-        return np.asarray(L.astype(np.float64) / self.data.scale @ self.frame.axes)
+        return np.asarray(L.astype(np.float64) / self.data.scale @ self.space.axes)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from vicinal.automatic.metric_path import (
     metric_path,
 )
 from vicinal.automatic.workers import Clock, work_through
-from vicinal.features.hat_basis import Unfolding
-from vicinal.features.spaces import FrameName, make_frames
+from vicinal.features.hat_basis import HatBasis
+from vicinal.features.spaces import SpaceName, make_spaces
 from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
 from vicinal.search.folds import Fold
 from vicinal.voting.votes import (
@@ -33,7 +33,7 @@ from vicinal.voting.votes import (
 
 TINY = 1e-12  # a class of weight 0 has no prior
 EUCLID = "euclid"
-STARTS: dict[str, FrameName] = {
+STARTS: dict[str, SpaceName] = {
     EUCLID: "standardized",
     "centered": "centered",
     "whitened": "whitened",
@@ -59,7 +59,7 @@ class Candidate:
     n_neighbors: int
 
 
-Parts: TypeAlias = dict[FrameName, TrainingPart]
+Parts: TypeAlias = dict[SpaceName, TrainingPart]
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ class Samples:
     """(n, d), or (n, d + h) where they are unfolded."""
     voters: Electorate
     groups: IndexArray | None
-    unfolding: Unfolding | None = None
+    basis: HatBasis | None = None
 
     def parts(self, rows: IndexArray) -> Parts:
-        """These rows as training data of metrics, in every frame."""
+        """These rows as training data of metrics, in every space."""
         X, codes, weights = self.X[rows], self.voters.codes[rows], self.voters.weights[rows]
         groups = None if self.groups is None else self.groups[rows]
         return {
-            name: TrainingPart.of(frame, X, codes, weights, groups)
-            for name, frame in make_frames(X, codes, self.unfolding).items()
+            name: TrainingPart.of(space, X, codes, weights, groups)
+            for name, space in make_spaces(X, codes, self.basis).items()
         }
 
 
@@ -93,13 +93,13 @@ class Paths:
 
 
 def descents_in(parts: Parts) -> list[Descent]:
-    """Those whose frame is there."""
-    return [descent for descent in DESCENTS if descent.frame in parts]
+    """Those whose space is there."""
+    return [descent for descent in DESCENTS if descent.space in parts]
 
 
-def starts_in(parts: Parts) -> dict[str, FrameName]:
-    """Those whose frame is there."""
-    return {name: frame for name, frame in STARTS.items() if frame in parts}
+def starts_in(parts: Parts) -> dict[str, SpaceName]:
+    """Those whose space is there."""
+    return {name: space for name, space in STARTS.items() if space in parts}
 
 
 def run_descents(
@@ -116,14 +116,14 @@ def run_descents(
     def descend(task: tuple[Descent, int]) -> MetricPath:
         if clock.is_up():
             return MetricPath({}, np.empty(0))
-        return metric_path(folds[task[1]][task[0].frame], task[0], stop=clock.is_up)
+        return metric_path(folds[task[1]][task[0].space], task[0], stop=clock.is_up)
 
     descents = descents_in(folds[0])
     tasks = [(descent, fold) for descent in descents for fold in range(len(folds))]
     found = work_through(descend, tasks, clock, n_threads, lambda task: done(task[0].name, task[1]))
     metrics = {
-        MetricName(name, 0): [starting_metric(parts[frame]) for parts in folds]
-        for name, frame in starts_in(folds[0]).items()
+        MetricName(name, 0): [starting_metric(parts[space]) for parts in folds]
+        for name, space in starts_in(folds[0]).items()
     }
     histories = {}
     for i, descent in enumerate(descents):
@@ -138,7 +138,7 @@ def run_descents(
 
 
 def starting_metric(part: TrainingPart) -> FloatArray:
-    """(m, p) the metric of the frame itself."""
+    """(m, p) the metric of the space itself."""
     return part.components(part.start())
 
 

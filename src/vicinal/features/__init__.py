@@ -1,1 +1,1 @@
-"""From the features as given to the features that a metric is learned in."""
+"""Maps from the features as given to the features that a metric is learned in."""

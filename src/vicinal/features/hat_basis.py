@@ -1,9 +1,9 @@
-"""Features unfolded into hat functions, so that a metric can see where a feature changes.
+"""Hat functions of the features, so that a metric can see where along a feature values differ.
 
-A linear metric takes a step along a feature for the same wherever it is made. Unfolded, a feature
-becomes one column a knot: 1 at the knot, falling to 0 at the next ones (piecewise linear splines).
-Two values then differ by which knots they lie between: values that are far apart are just
-different, codes of categories have a column each, and the metric learns which steps matter.
+A linear metric treats a step along a feature alike wherever it is made. Expanded in hat functions,
+a feature becomes one column per knot: 1 at the knot, falling to 0 at the next ones (piecewise
+linear splines). Two values then differ by the knots they lie between: values that are far apart are
+just different, codes of categories have a column each, and the metric learns which steps matter.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import numpy as np
 from vicinal._typing import FloatArray, IndexArray
 
 MAX_KNOTS = 8
-MAX_UNFOLDED = 30
-"""Features; of more of them the principal components would be all that is learned from."""
+MAX_EXPANDED = 30
+"""Features; with more of them only principal components of the hats would be learned from."""
 
 
-def worth_unfolding(X: FloatArray) -> bool:
-    """Whether there are few enough features, and one of more than two values: X is (n, d)."""
-    return X.shape[1] <= MAX_UNFOLDED and any(len(_knots(column)) > 2 for column in X.T)
+def worth_expanding(X: FloatArray) -> bool:
+    """Whether X (n, d) has few enough features, and one of them more than two values."""
+    return X.shape[1] <= MAX_EXPANDED and any(len(_knots(column)) > 2 for column in X.T)
 
 
 @dataclass(frozen=True)
-class Unfolding:
-    """x ↦ (x, the hats of every feature): d + h columns, of which metrics use what they need."""
+class HatBasis:
+    """The map x ↦ (x, hats of every feature), to d + h columns."""
 
     knots: FloatArray
-    """(d, k) ascending; the last one is repeated where a feature has fewer."""
+    """(d, k) in ascending order; features with fewer knots repeat their last one."""
 
     @classmethod
-    def of(cls, X: FloatArray) -> Unfolding:
-        """Knots at all values of a feature if they are few, else at its quantiles: X is (n, d).
+    def of(cls, X: FloatArray) -> HatBasis:
+        """Place knots at all values of a feature of X (n, d) if they are few, else at quantiles.
 
-        Values that many rows share (zeros, often) are knots, the others have their own quantiles:
-        so there is always a step from none to some.
+        Values that many rows share (often zero) are knots, and the quantiles are those of the
+        other values: so there is always a step from none to some.
         """
         found = [_knots(column) for column in X.T]
         k = max(len(knots) for knots in found)
@@ -58,8 +58,8 @@ class Unfolding:
         features = np.arange(self.n_features)
         return np.r_[features, np.repeat(features, [len(knots) for knots in self._distinct])]
 
-    def place(self, X: FloatArray) -> FloatArray:
-        """(n, d + h) the features, then the hats of the first one, of the second one, ..."""
+    def expand(self, X: FloatArray) -> FloatArray:
+        """(n, d + h) the features, then the hats of the first feature, of the second one, ..."""
         hats = [_hats(x, knots) for x, knots in zip(X.T, self._distinct, strict=True)]
         return np.hstack([X, *hats])
 
@@ -70,7 +70,7 @@ class Unfolding:
         return sums
 
     def slopes(self, X: FloatArray) -> FloatArray:
-        """(d + h, d) the straight lines nearest to the columns, as functions of their features."""
+        """(d + h, d) slopes of the least-squares lines of the columns on their features."""
         own = X - X.mean(axis=0)
         variances = np.mean(own**2, axis=0)
         slopes = [np.eye(self.n_features)]
@@ -82,6 +82,15 @@ class Unfolding:
         return np.vstack(slopes)
 
 
+def drop_unused_hats(
+    metrics: FloatArray, basis: HatBasis | None
+) -> tuple[FloatArray, HatBasis | None]:
+    """The metrics (q, m, d + h) as metrics of the d features alone, if none of them uses a hat."""
+    if basis is None or metrics[:, :, basis.n_features :].any():
+        return metrics, basis
+    return metrics[:, :, : basis.n_features].copy(), None
+
+
 def _knots(x: FloatArray) -> FloatArray:
     values, counts = np.unique(x, return_counts=True)
     if len(values) > MAX_KNOTS:
@@ -90,7 +99,9 @@ def _knots(x: FloatArray) -> FloatArray:
         intervals = max(1, round((MAX_KNOTS - 1) * len(others) / len(x)))
         shares = np.linspace(0, 1, min(intervals + 1, MAX_KNOTS - len(common)))
         values = np.union1d(common, np.quantile(others, shares, method="nearest"))
-    apart = np.diff(values, prepend=-np.inf) > 1e-10 * np.abs(values).max()  # rounding is no step
+    apart = (
+        np.diff(values, prepend=-np.inf) > 1e-10 * np.abs(values).max()
+    )  # differences by rounding are not steps
     return values[apart]
 
 

@@ -1,9 +1,9 @@
-"""Columns that name rows instead of describing them."""
+"""Detection of identifier columns, which name rows instead of describing them."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from vicinal._typing import FloatArray
 from vicinal.exceptions import IdentifierColumnWarning
 
 MIN_ROWS = 30
-"""With fewer rows a genuine count is often different in all of them."""
+"""With fewer rows, the values of a genuine count are often all distinct."""
 
 
 def identifier_columns(X: FloatArray) -> list[int]:
-    """Columns whose values are whole numbers, no two of them equal."""
+    """Indices of the columns whose values are distinct whole numbers."""
     if len(X) < MIN_ROWS:
         return []
     found = []
@@ -26,8 +26,8 @@ def identifier_columns(X: FloatArray) -> list[int]:
     return found
 
 
-def warn_of_identifiers(X: FloatArray, names: Any, stacklevel: int) -> None:
-    """Warn, naming the columns."""
+def warn_of_identifiers(X: FloatArray, names: Sequence[object] | None, stacklevel: int) -> None:
+    """Warn about identifier columns of X (n, d), by name where there are names."""
     columns = identifier_columns(X)
     if columns:
         named = ", ".join(str(c if names is None else names[c]) for c in columns[:10])

@@ -1,6 +1,6 @@
-"""Where metrics are learned: four linear frames of the data, each of moderate dimension.
+"""Feature spaces that metrics are learned in: four linear maps of the data, of moderate dimension.
 
-A short descent does not get far from where it starts. The standardized frame starts from the
+A short descent does not get far from where it starts. The standardized space starts from the
 Euclidean distance of features that count equally; the centered one from that of the data as they
 are, whose scales may be the best that is known about them (pixels, principal components,
 embeddings); the whitened one from the distance of linear discriminant analysis, which knows how the
@@ -16,9 +16,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.features.hat_basis import Unfolding
+from vicinal.features.hat_basis import HatBasis
 
-FrameName: TypeAlias = Literal["standardized", "centered", "whitened", "unfolded"]
+SpaceName: TypeAlias = Literal["standardized", "centered", "whitened", "unfolded"]
 
 MAX_FEATURES = 60
 """Beyond it the principal components are learned from: more cost time and overfit."""
@@ -28,48 +28,48 @@ MAX_DISCRIMINANT = 150
 
 
 @dataclass(frozen=True)
-class Frame:
+class FeatureSpace:
     """x ↦ A (x − center); a factor L learned there is the factor L A of the data."""
 
     center: FloatArray
     axes: FloatArray
     """A (m, d)."""
 
-    def place(self, X: FloatArray) -> FloatArray:
-        """(n, m) the samples in this frame."""
+    def transform(self, X: FloatArray) -> FloatArray:
+        """(n, m) the samples X (n, d) in this space."""
         return np.asarray((X - self.center) @ self.axes.T)
 
-    def leading(self, m: int) -> Frame:
+    def leading(self, m: int) -> FeatureSpace:
         """The first m axes: of principal components, those that vary most."""
-        return Frame(self.center, self.axes[:m])
+        return FeatureSpace(self.center, self.axes[:m])
 
-    def within(self, before: int, after: int) -> Frame:
-        """The same frame of samples that have more columns, which it does not look at."""
+    def within(self, before: int, after: int) -> FeatureSpace:
+        """The same space for samples with more columns, which it ignores."""
         center = np.pad(self.center, (before, after))
-        return Frame(center, np.pad(self.axes, ((0, 0), (before, after))))
+        return FeatureSpace(center, np.pad(self.axes, ((0, 0), (before, after))))
 
 
-def make_frames(
-    X: FloatArray, codes: IndexArray, unfolding: Unfolding | None
-) -> dict[FrameName, Frame]:
-    """The frames of the samples X (n, d) of classes `codes`, or of X (n, d + h) unfolded."""
-    d = X.shape[1] if unfolding is None else unfolding.n_features
+def make_spaces(
+    X: FloatArray, codes: IndexArray, basis: HatBasis | None
+) -> dict[SpaceName, FeatureSpace]:
+    """The spaces of the samples X (n, d), or (n, d + h) with their hats, of classes `codes`."""
+    d = X.shape[1] if basis is None else basis.n_features
     h = X.shape[1] - d
     features = X[:, :d]
     equal = centered(features, MAX_DISCRIMINANT, equally=True)
     standardized = equal.leading(MAX_FEATURES) if d > MAX_DISCRIMINANT else None
-    frames: dict[FrameName, Frame] = {
+    spaces: dict[SpaceName, FeatureSpace] = {
         "standardized": standardized or centered(features, MAX_FEATURES, equally=True),
         "centered": centered(features, MAX_FEATURES, equally=False),
         "whitened": whitened(equal, features, codes),
     }
-    frames = {name: frame.within(0, h) for name, frame in frames.items()}
-    if unfolding is not None:
-        frames["unfolded"] = unfolded(X[:, d:], unfolding.owners[d:]).within(d, 0)
-    return frames
+    spaces = {name: space.within(0, h) for name, space in spaces.items()}
+    if basis is not None:
+        spaces["unfolded"] = unfolded(X[:, d:], basis.owners[d:]).within(d, 0)
+    return spaces
 
 
-def unfolded(H: FloatArray, owners: IndexArray) -> Frame:
+def unfolded(H: FloatArray, owners: IndexArray) -> FeatureSpace:
     """Hats (n, h), those of one feature divided so that their variances sum to 1."""
     center = H.mean(axis=0)
     variances = np.bincount(owners, weights=np.var(H, axis=0))
@@ -78,7 +78,7 @@ def unfolded(H: FloatArray, owners: IndexArray) -> Frame:
     return _scaled(H, center, unit, MAX_FEATURES)
 
 
-def centered(X: FloatArray, limit: int, *, equally: bool) -> Frame:
+def centered(X: FloatArray, limit: int, *, equally: bool) -> FeatureSpace:
     """Features divided by their deviations if they are to count equally, else by the largest one.
 
     The principal components of that, if there are more than `limit` features.
@@ -91,12 +91,12 @@ def centered(X: FloatArray, limit: int, *, equally: bool) -> Frame:
     return _scaled(X, center, inverse, limit)
 
 
-def _scaled(X: FloatArray, center: FloatArray, unit: FloatArray, limit: int) -> Frame:
+def _scaled(X: FloatArray, center: FloatArray, unit: FloatArray, limit: int) -> FeatureSpace:
     """Every column times its unit; beyond `limit` columns their principal components."""
     n, d = X.shape
     if d <= limit:
-        return Frame(center, np.diag(unit))
-    return Frame(center, _leading((X - center) * unit, min(limit, n)) * unit)
+        return FeatureSpace(center, np.diag(unit))
+    return FeatureSpace(center, _leading((X - center) * unit, min(limit, n)) * unit)
 
 
 def _leading(X: FloatArray, m: int) -> FloatArray:
@@ -112,14 +112,14 @@ def _leading(X: FloatArray, m: int) -> FloatArray:
     return np.asarray((vectors[:, ::-1][:, :m].T @ X) * scale[:, None])
 
 
-def whitened(base: Frame, X: FloatArray, codes: IndexArray) -> Frame:
+def whitened(base: FeatureSpace, X: FloatArray, codes: IndexArray) -> FeatureSpace:
     """Unit covariance within the classes, axes by their variance between the classes.
 
     The covariance is shrunk after Ledoit and Wolf, so that it can be inverted.
     """
     from sklearn.covariance import ledoit_wolf
 
-    Z = base.place(X)  # (n, p)
+    Z = base.transform(X)  # (n, p)
     sums = np.zeros((int(codes.max()) + 1, Z.shape[1]))
     np.add.at(sums, codes, Z)
     means = (sums / np.bincount(codes).clip(min=1)[:, None])[codes]  # (n, p)
@@ -131,4 +131,4 @@ def whitened(base: Frame, X: FloatArray, codes: IndexArray) -> Frame:
     between = means @ W.T
     _, axes = np.linalg.eigh(between.T @ between)
     m = min(MAX_WHITENED, Z.shape[1])
-    return Frame(base.center, axes[:, ::-1][:, :m].T @ W @ base.axes)
+    return FeatureSpace(base.center, axes[:, ::-1][:, :m].T @ W @ base.axes)

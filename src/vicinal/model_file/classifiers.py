@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.features.hat_basis import MAX_KNOTS, MAX_UNFOLDED, Unfolding
+from vicinal.features.hat_basis import MAX_EXPANDED, MAX_KNOTS, HatBasis
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.learners import FEATURES
 from vicinal.model_file.schema import (
@@ -96,11 +96,11 @@ def _check_automatic(model: Any) -> None:
 
 def _unfolded_columns(knots: NDArray[Any]) -> int:
     d, k = knots.shape
-    if not (d <= MAX_UNFOLDED and 1 <= k <= MAX_KNOTS):  # else a small file fills the memory
-        raise ValueError(f"knots_ may have up to {MAX_UNFOLDED} rows and {MAX_KNOTS} columns")
+    if not (d <= MAX_EXPANDED and 1 <= k <= MAX_KNOTS):  # else a small file fills the memory
+        raise ValueError(f"knots_ may have up to {MAX_EXPANDED} rows and {MAX_KNOTS} columns")
     if np.any(np.diff(knots, axis=1) < 0):
         raise ValueError("knots_ must be ascending")
-    return len(Unfolding(knots).owners)
+    return len(HatBasis(knots).owners)
 
 
 AUTOMATIC = Entry(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.features.hat_basis import Unfolding
+from vicinal.features.hat_basis import HatBasis
 from vicinal.reporting.findings import Neighborhoods
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.explanation import contributions
@@ -44,13 +44,13 @@ class Measured:
     """(n, p) the features, or more where they are unfolded."""
     M: FloatArray
     """(p, p)"""
-    unfolding: Unfolding | None = None
+    basis: HatBasis | None = None
     """None: the columns are the features."""
 
     @property
     def n_features(self) -> int:
         """d."""
-        return len(self.M) if self.unfolding is None else self.unfolding.n_features
+        return len(self.M) if self.basis is None else self.basis.n_features
 
     def contributions(self, rows: IndexArray) -> FloatArray:
         """(n, d) what each feature adds to the squared distance from row i to row ``rows[i]``."""
@@ -58,7 +58,7 @@ class Measured:
 
     def by_feature(self, parts: FloatArray) -> FloatArray:
         """(..., d) sums over the columns of each feature."""
-        return parts if self.unfolding is None else self.unfolding.by_feature(parts)
+        return parts if self.basis is None else self.basis.by_feature(parts)
 
 
 def with_shares(near: Neighborhoods, measured: Measured) -> Neighborhoods:

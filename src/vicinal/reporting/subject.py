@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray
-from vicinal.features.hat_basis import Unfolding
+from vicinal.features.hat_basis import HatBasis
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.triplet_margins import factor
 from vicinal.reporting.neighborhoods import Measured
@@ -70,7 +70,7 @@ class Subject:
         M = self.metric()
         if M is None or self.knots is None:
             return None if M is None else Measured(A, M)
-        return Measured(self._unfold(A), self.estimator.mean_metric(), Unfolding(self.knots))
+        return Measured(self._unfold(A), self.estimator.mean_metric(), HatBasis(self.knots))
 
     @property
     def knots(self) -> FloatArray | None:
@@ -85,7 +85,7 @@ class Subject:
         if self.knots is None:
             d = A.shape[1]
             return np.asarray(axes @ (self.embed(np.eye(d)) - self.embed(np.zeros((1, d)))).T)
-        return np.asarray(axes @ self._mean_factor @ Unfolding(self.knots).slopes(A))
+        return np.asarray(axes @ self._mean_factor @ HatBasis(self.knots).slopes(A))
 
     def _unfold(self, A: FloatArray) -> FloatArray:
         with _names_were_checked():

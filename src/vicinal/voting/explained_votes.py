@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.committee import Choice
-from vicinal.features.hat_basis import Unfolding
+from vicinal.features.hat_basis import HatBasis
 from vicinal.learners.base import DTYPES
 from vicinal.learners.triplet_margins import factor
 from vicinal.objective.soft_average import soft_average
@@ -118,7 +118,7 @@ class ExplainedVotes:
 
     def _by_feature(self, parts: FloatArray) -> FloatArray:
         """(k, d) sums over the columns of each feature, of parts (k, p)."""
-        return parts if self.knots_ is None else Unfolding(self.knots_).by_feature(parts)
+        return parts if self.knots_ is None else HatBasis(self.knots_).by_feature(parts)
 
     def _explanation(
         self,
@@ -203,7 +203,7 @@ class ExplainedVotes:
     def _placed(self, X: FloatArray) -> FloatArray:
         """:meth:`unfold` without the checks."""
         X = X.astype(np.float64)
-        return X if self.knots_ is None else Unfolding(self.knots_).place(X)
+        return X if self.knots_ is None else HatBasis(self.knots_).expand(X)
 
 
 def _ranked_voters(

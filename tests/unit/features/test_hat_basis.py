@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import SplineTransformer
 
 import vicinal as vc
-from vicinal.features.hat_basis import MAX_KNOTS, MAX_UNFOLDED, Unfolding, worth_unfolding
+from vicinal.features.hat_basis import MAX_EXPANDED, MAX_KNOTS, HatBasis, worth_expanding
 
 
 @pytest.fixture
@@ -17,53 +17,53 @@ def samples():
 
 def test_hats_are_linear_splines(samples):
     x = samples[:, :1]
-    unfolding = Unfolding.of(x)
-    knots = unfolding.knots.T
+    basis = HatBasis.of(x)
+    knots = basis.knots.T
     splines = SplineTransformer(degree=1, knots=knots, extrapolation="constant").fit(x)
     beyond = np.r_[x, [[-100.0], [100.0]]]
-    placed = unfolding.place(beyond)
-    assert_array_equal(placed[:, :1], beyond)
-    assert_allclose(placed[:, 1:], splines.transform(beyond), atol=1e-12)
+    expanded = basis.expand(beyond)
+    assert_array_equal(expanded[:, :1], beyond)
+    assert_allclose(expanded[:, 1:], splines.transform(beyond), atol=1e-12)
     assert knots.shape == (MAX_KNOTS, 1)
 
 
 def test_few_values_have_a_column_each(samples):
-    unfolding = Unfolding.of(samples)
-    codes = unfolding.place(samples)[:, unfolding.owners == 1][:, 1:]
+    basis = HatBasis.of(samples)
+    codes = basis.expand(samples)[:, basis.owners == 1][:, 1:]
     assert_array_equal(codes, np.eye(4)[samples[:, 1].astype(int)])
-    assert_array_equal(np.bincount(unfolding.owners), [1 + MAX_KNOTS, 1 + 4, 1 + 1])
+    assert_array_equal(np.bincount(basis.owners), [1 + MAX_KNOTS, 1 + 4, 1 + 1])
 
 
 def test_common_values_leave_knots_to_the_others():
     x = np.r_[np.zeros(900), np.arange(1, 101)][:, None]
-    assert_array_equal(Unfolding.of(x).knots, [[0, 1, 100]])
+    assert_array_equal(HatBasis.of(x).knots, [[0, 1, 100]])
     x = np.r_[np.zeros(100), np.arange(1, 101)][:, None]
-    knots = Unfolding.of(x).knots[0]
+    knots = HatBasis.of(x).knots[0]
     assert_array_equal(knots[[0, 1, -1]], [0, 1, 100])
     assert_allclose(np.diff(knots[1:]), 24.75, atol=1)
 
 
 def test_rounding_makes_no_categories():
     x = np.array([0.1 + 0.2, 0.3, np.nextafter(0.3, 0)] * 10)[:, None]
-    assert not worth_unfolding(x)
-    assert_array_equal(Unfolding.of(x).place(x)[:, 1:], 1.0)
+    assert not worth_expanding(x)
+    assert_array_equal(HatBasis.of(x).expand(x)[:, 1:], 1.0)
 
 
 def test_slopes_are_those_of_straight_lines(samples):
-    unfolding = Unfolding.of(samples)
-    slopes = unfolding.slopes(samples)
-    placed = unfolding.place(samples)
-    for column, owner in enumerate(unfolding.owners[:-1]):
+    basis = HatBasis.of(samples)
+    slopes = basis.slopes(samples)
+    expanded = basis.expand(samples)
+    for column, owner in enumerate(basis.owners[:-1]):
         if owner < 2:
-            expected = np.polyfit(samples[:, owner], placed[:, column], 1)[0]
+            expected = np.polyfit(samples[:, owner], expanded[:, column], 1)[0]
             assert slopes[column, owner] == pytest.approx(expected, abs=1e-10)
     assert_array_equal(slopes[-1], 0.0)  # the hat of a constant
 
 
 def test_what_is_worth_it(samples):
-    assert worth_unfolding(samples)
-    assert not worth_unfolding(samples[:, 1:] > 1)
-    assert not worth_unfolding(np.random.default_rng(0).normal(size=(50, MAX_UNFOLDED + 1)))
+    assert worth_expanding(samples)
+    assert not worth_expanding(samples[:, 1:] > 1)
+    assert not worth_expanding(np.random.default_rng(0).normal(size=(50, MAX_EXPANDED + 1)))
 
 
 def test_a_committee_unfolds_where_it_helps():
@@ -83,7 +83,7 @@ def test_a_committee_unfolds_where_it_helps():
     vote = model.explain(X[300:301])[0].neighbors[-1]
     delta = model.unfold(X[[vote.row]])[0] - model.unfold(X[300:301])[0]
     parts = delta * (model.mean_metric() @ delta)
-    owners = Unfolding(model.knots_).owners
+    owners = HatBasis(model.knots_).owners
     for feature, part in enumerate(vote.contributions):
         assert part == pytest.approx(parts[owners == feature].sum(), abs=1e-12)
     assert vote.contributions.sum() == pytest.approx(vote.distance**2)

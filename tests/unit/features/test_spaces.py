@@ -9,18 +9,18 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import cross_val_score
 
 import vicinal as vc
-from vicinal.features.hat_basis import Unfolding
-from vicinal.features.spaces import MAX_FEATURES, FrameName, make_frames
+from vicinal.features.hat_basis import HatBasis
+from vicinal.features.spaces import MAX_FEATURES, SpaceName, make_spaces
 
-NAMES = get_args(FrameName)
+NAMES = get_args(SpaceName)
 
 
 def place(name, X, codes):
-    """The samples in the frame of that name, and its axes."""
-    unfolding = Unfolding.of(X)
-    columns = unfolding.place(X) if name == "unfolded" else X
-    frame = make_frames(columns, codes, unfolding if name == "unfolded" else None)[name]
-    return frame.place(columns), frame.axes
+    """The samples in the space of that name, and its axes."""
+    basis = HatBasis.of(X)
+    columns = basis.expand(X) if name == "unfolded" else X
+    space = make_spaces(columns, codes, basis if name == "unfolded" else None)[name]
+    return space.transform(columns), space.axes
 
 
 @pytest.fixture
@@ -76,20 +76,20 @@ def test_constant_columns_count_nothing(samples, name):
 
 def test_the_hats_of_every_feature_vary_equally(samples):
     X, codes = samples
-    unfolding = Unfolding.of(X)
+    basis = HatBasis.of(X)
     Z, axes = place("unfolded", X, codes)
     assert not axes[:, :5].any()
-    variances = np.bincount(unfolding.owners[5:], weights=Z.var(axis=0))
+    variances = np.bincount(basis.owners[5:], weights=Z.var(axis=0))
     np.testing.assert_allclose(variances, 1.0)
 
 
 def test_frames_of_the_features_do_not_look_at_hats(samples):
     X, codes = samples
-    unfolding = Unfolding.of(X)
-    columns = unfolding.place(X)
-    alone, beside = make_frames(X, codes, None), make_frames(columns, codes, unfolding)
-    for name, frame in alone.items():
-        np.testing.assert_array_equal(beside[name].place(columns), frame.place(X))
+    basis = HatBasis.of(X)
+    columns = basis.expand(X)
+    alone, beside = make_spaces(X, codes, None), make_spaces(columns, codes, basis)
+    for name, space in alone.items():
+        np.testing.assert_array_equal(beside[name].transform(columns), space.transform(X))
 
 
 def test_many_features_become_the_principal_components(samples):
