@@ -8,15 +8,17 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
 import torch
+from sklearn.utils import check_scalar
 from torch import Tensor, nn
 
 from vicinal.deep.comparisons import Comparisons, LabelComparisons, MinedComparisons
-from vicinal.deep.soft_averages import RowAverages, row_averages
+from vicinal.deep.soft_averages import DISTANCES, AverageRule, RowAverages, row_averages
 from vicinal.learners.configuration import check_choice, check_configuration
 
 Elementwise: TypeAlias = Callable[[Tensor], Tensor]
 
 REDUCTIONS = ("mean", "sum", "none")
+CONTRASTS = ("dissimilar", "all")
 
 
 def _sigmoid(z: Tensor) -> Tensor:
@@ -41,10 +43,10 @@ class ANNLoss(nn.Module):
 
     .. code-block:: text
 
-        ℓ((s_i − t_i)/γ),    d_ij = ‖e_i − e_j‖² / T
+        ℓ((s_i − t_i + margin)/γ),    d_ij = distance(e_i, e_j) / T
 
         s_i = b(α; {d_ij : j ∈ S_i})      soft average of the distances to similar samples
-        t_i = b(1; {d_il : l ∈ D_i})      soft average of the distances to dissimilar ones
+        t_i = b(1; {d_il : l ∈ D_i})      soft average of the distances to dissimilar samples
 
     with b(γ; a) = −(1/γ) ln mean exp(−γ a): the objective of :class:`vicinal.ANN` with embeddings e
     in the place of L x. Everything is computed in log space, so that even an anchor that is
@@ -53,23 +55,31 @@ class ANNLoss(nn.Module):
     Parameters
     ----------
     alpha : float, default=1.0
-        Exponent of the similar side. Positive (ANN⁺): the near ones of the class count. Negative
+        Exponent of the similar side. Positive (ANN⁺): the near samples of the class count. Negative
         (ANN⁻): the far ones. 0 is the mean, ±inf the nearest and the farthest.
     gamma : float, default=1.0
-        How sharply the loss reacts to the margin s − t. Positive.
+        How sharply the loss reacts to s − t. Positive.
     loss : {"hinge", "squared_hinge", "logistic", "linear", "sigmoid"} or callable, default="hinge"
         ℓ, increasing in z; a callable is an elementwise, differentiable function of a tensor.
-    plain : bool, default=False
-        Use soft averages without the 1/n, as NCA does.
+    plain : bool or "dissimilar", default=False
+        Use soft averages without the 1/n, as NCA does: on both sides, or for t alone, which is also
+        possible with ``alpha=0``.
+    distance : {"squared", "euclidean", "cosine"}, default="squared"
+        The squared Euclidean distance, the Euclidean distance, or 1 − cos.
+    margin : float, default=0.0
+        Added to s − t, in units of d: by how much t must exceed s before the loss is what it is at
+        s = t without a margin.
+    contrast : {"dissimilar", "all"}, default="dissimilar"
+        The set that t averages over: D_i, or all samples but the anchor, S_i ∪ D_i.
     temperature : float, default=None
-        T. None is 1, and 0.1 with ``normalize``, where no squared distance exceeds 4. It may be set
-        at any time, for a schedule: ``loss.temperature = 0.05``.
+        T. None is 1, and 0.1 for normalized embeddings, none of which are farther apart than 2. It
+        may be set at any time, for a schedule: ``loss.temperature = 0.05``.
     learn_temperature : bool, default=False
         Make ln T a parameter: give ``loss.parameters()`` to the optimizer.
     normalize : bool, default=False
-        Scale every embedding to length 1 first.
+        Scale every embedding to length 1 first; the cosine distance always does.
     similar : "all" or int, default="all"
-        S_i: all of the class in the batch, or so many nearest of them.
+        S_i: all samples of the class in the batch, or this number of nearest ones.
     reduction : {"mean", "sum", "none"}, default="mean"
         Over the anchors that have both sets; "none" returns (b,) values, 0 for the others.
 
@@ -84,16 +94,19 @@ class ANNLoss(nn.Module):
     -----
     Called as the losses of pytorch-metric-learning are, and so usable with its miners, its trainers
     and, through :func:`cross_batch_memory`, its memory bank. Half-precision embeddings are
-    computed with in float32, also under autocast. Distances to n columns are held for a block of
+    converted to float32, also under autocast. Distances to n columns are held for a block of
     anchors at a time: memory does not grow with the product of batch and memory bank.
 
-    ============  ======================================================
-    NCA           ``ANNLoss(loss="sigmoid", plain=True)``
-    −Σ ln p_i     ``ANNLoss(loss="logistic", plain=True)``
-    PNCA          ``ANNLoss(alpha, loss="sigmoid", plain=True)``
-    ANN⁺          ``ANNLoss(alpha)``, alpha > 0
-    ANN⁻          ``ANNLoss(alpha, similar=10)``, alpha < 0
-    ============  ======================================================
+    ============================  ================================================================
+    NCA                           ``ANNLoss(loss="sigmoid", plain=True)``
+    −Σ ln p_i                     ``ANNLoss(loss="logistic", plain=True)``
+    PNCA                          ``ANNLoss(alpha, loss="sigmoid", plain=True)``
+    ANN⁺                          ``ANNLoss(alpha)``, alpha > 0
+    ANN⁻                          ``ANNLoss(alpha, similar=10)``, alpha < 0
+    generalized lifted structure  ``ANNLoss(-1, plain=True, distance="euclidean")``
+    supervised contrastive        ``ANNLoss(0, loss="linear", plain="dissimilar",
+                                  distance="cosine", contrast="all")``
+    ============================  ================================================================
 
     Examples
     --------
@@ -112,41 +125,59 @@ class ANNLoss(nn.Module):
         gamma: float = 1.0,
         *,
         loss: str | Elementwise = "hinge",
-        plain: bool = False,
+        plain: bool | Literal["dissimilar"] = False,
+        distance: Literal["squared", "euclidean", "cosine"] = "squared",
+        margin: float = 0.0,
+        contrast: Literal["dissimilar", "all"] = "dissimilar",
         temperature: float | None = None,
         learn_temperature: bool = False,
         normalize: bool = False,
-        similar: Any = "all",
+        similar: str | int = "all",
         reduction: Literal["mean", "sum", "none"] = "mean",
     ) -> None:
         super().__init__()
+        if isinstance(plain, str):
+            check_choice("plain", plain, ("dissimilar",))
         check_configuration(
             alpha=alpha,
             gamma=gamma,
             loss="hinge" if callable(loss) else loss,
-            plain=plain,
+            plain=not isinstance(plain, str) and plain,
             similar=similar,
             dissimilar="all",
             regularization=0.0,
         )
         if not isinstance(similar, str | Integral):
             raise ValueError(f"similar={similar!r} is not possible; use 'all' or a number")
+        check_choice("distance", distance, tuple(DISTANCES))
+        check_choice("contrast", contrast, CONTRASTS)
         check_choice("reduction", reduction, REDUCTIONS)
-        self.alpha, self.gamma = float(alpha), float(gamma)
+        check_scalar(margin, "margin", Real)
+        if not math.isfinite(margin):
+            raise ValueError(f"margin={margin!r} must be finite")
+        self.alpha, self.gamma, self.margin = float(alpha), float(gamma), float(margin)
         self.loss, self.plain = loss, plain
+        self.distance, self.contrast = distance, contrast
         self.normalize, self.similar, self.reduction = normalize, similar, reduction
-        self._nearest = None if isinstance(similar, str) else int(similar)
+        self._rule = AverageRule(
+            self.alpha,
+            None if similar == "all" else int(similar),
+            DISTANCES[distance],
+            contrast == "all",
+        )
         start = torch.tensor(0.0)
         if learn_temperature:
             self.log_temperature = nn.Parameter(start)
         else:
             self.register_buffer("log_temperature", start)
-        self.temperature = (0.1 if normalize else 1.0) if temperature is None else temperature
+        self._directions = normalize or self._rule.distance.directions
+        default = 0.1 if self._directions else 1.0
+        self.temperature = default if temperature is None else temperature
         self._n_excluded = torch.tensor(0)
 
     @property
     def temperature(self) -> float:
-        """T, which divides the squared distances."""
+        """T, which divides the distances."""
         return float(self.log_temperature.detach().exp())
 
     @temperature.setter
@@ -197,38 +228,49 @@ class ANNLoss(nn.Module):
         else:
             ref_labels = labels if itself else ref_labels
             comparisons = _by_labels(labels, ref_labels, (len(Z), len(R)), itself)
-        averages = row_averages(Z, R, comparisons, alpha=self.alpha, nearest=self._nearest)
-        return self._reduce(averages)
+        return self._reduce(row_averages(Z, R, comparisons, self._rule))
 
     def _scaled(self, embeddings: Tensor) -> Tensor:
-        """Z = e/√T in float32 at least: the scale of the embedding is the scale of M."""
+        """Embeddings whose distances are divided by T, in float32 at least."""
         with torch.autocast(embeddings.device.type, enabled=False):
             half = embeddings.dtype in (torch.float16, torch.bfloat16)
             Z = embeddings.float() if half else embeddings
-            if self.normalize:
+            if self._directions:
                 Z = nn.functional.normalize(Z, dim=1)
-            return Z * torch.exp(-0.5 * self.log_temperature).to(Z.dtype)
+            return Z * self._rule.distance.scale(self.log_temperature).to(Z.dtype)
 
     def _reduce(self, averages: RowAverages) -> Tensor:
-        kept = (averages.n_similar > 0) & (averages.n_dissimilar > 0)
-        self._n_excluded = (~kept).sum()
-        margin = averages.s - averages.t
-        if self.plain:  # b̃(γ) = b(γ) − ln(n)/γ
-            n_similar, n_dissimilar = (
-                count.clamp(min=1).to(margin.dtype)
-                for count in (averages.n_similar, averages.n_dissimilar)
-            )
-            margin = margin - n_similar.log() / self.alpha + n_dissimilar.log()
+        self._n_excluded = (~averages.complete).sum()
+        z = (averages.s - averages.t + self._shift(averages)) / self.gamma
         value = self.loss if callable(self.loss) else LOSSES[self.loss]
-        losses = value(margin / self.gamma).masked_fill(~kept, 0.0)
+        losses = value(z).masked_fill(~averages.complete, 0.0)
         if self.reduction == "none":
             return losses
         total = losses.sum()
-        return total / kept.sum().clamp(min=1) if self.reduction == "mean" else total
+        return total / averages.complete.sum().clamp(min=1) if self.reduction == "mean" else total
+
+    def _shift(self, averages: RowAverages) -> Tensor | float:
+        """The margin, and what plain soft averages b̃(γ) = b(γ) − ln(n)/γ add to s − t."""
+        if not self.plain:
+            return self.margin
+        shift = averages.n_contrast.clamp(min=1).to(averages.t.dtype).log() + self.margin
+        if self.plain == "dissimilar":
+            return shift
+        return shift - averages.n_similar.clamp(min=1).to(shift.dtype).log() / self.alpha
 
     def extra_repr(self) -> str:
         """The configuration, for ``print(loss)``."""
-        shown = ("alpha", "gamma", "loss", "plain", "normalize", "similar")
+        shown = (
+            "alpha",
+            "gamma",
+            "loss",
+            "plain",
+            "distance",
+            "margin",
+            "contrast",
+            "normalize",
+            "similar",
+        )
         texts = [f"{name}={getattr(self, name)!r}" for name in shown]
         return ", ".join([*texts, f"temperature={self.temperature:.6g}"])
 

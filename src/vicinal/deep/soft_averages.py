@@ -1,13 +1,14 @@
-"""The row soft averages of squared distances, and their gradient 2·Lap·Z, block by block.
+"""Soft averages of the distances in a batch, and their gradient 2·Lap·Z, block by block.
 
-What :mod:`vicinal.kernels.contract` asks of a kernel, for tensors: the backward pass receives the
-derivatives ds_i, dt_i of whatever was made of the soft averages, and so knows no losses.
+The same two operations that :mod:`vicinal.kernels.contract` asks of a kernel, for tensors: the
+backward pass receives the derivatives ds_i and dt_i of whatever was made of the soft averages, so
+it does not depend on the loss.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,48 @@ from torch.autograd.function import once_differentiable
 from vicinal.deep.comparisons import Comparisons
 
 BLOCK_ELEMENTS = 2**23
-"""Of a block of anchors × columns; some ten arrays of that size are alive at a time."""
+"""Elements of a block of anchors × columns; about ten arrays of that size exist at a time."""
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance d as a function of the squared Euclidean distance q of scaled embeddings."""
+
+    directions: bool
+    """Whether only the directions of embeddings are compared."""
+    scale: Callable[[Tensor], Tensor]
+    """ln T → the factor of the embeddings that divides the distance by T."""
+    value: Callable[[Tensor], Tensor]
+    """q → d."""
+    pull_back: Callable[[Tensor, Tensor], Tensor]
+    """(∂J/∂d, d) → ∂J/∂q."""
+
+
+def _euclidean_pull_back(weights: Tensor, D: Tensor) -> Tensor:
+    """∂√q/∂q = 1/(2d); 0 at d = 0, where embeddings coincide and no direction is preferred."""
+    return torch.where(D > 0, weights / (2 * D), torch.zeros_like(D))
+
+
+DISTANCES = {
+    "squared": Distance(False, lambda t: torch.exp(-0.5 * t), lambda q: q, lambda w, _: w),
+    "euclidean": Distance(False, lambda t: torch.exp(-t), torch.sqrt, _euclidean_pull_back),
+    "cosine": Distance(  # 1 − cos is half the squared distance of normalized embeddings
+        True, lambda t: math.sqrt(0.5) * torch.exp(-0.5 * t), lambda q: q, lambda w, _: w
+    ),
+}
+
+
+@dataclass(frozen=True)
+class AverageRule:
+    """What is averaged for every anchor, and how."""
+
+    alpha: float
+    """Exponent of the similar side; any real number, 0, ±inf."""
+    nearest: int | None
+    """Number of nearest members of S_i that count; None: all."""
+    distance: Distance
+    contrast_all: bool
+    """Whether t_i averages over S_i ∪ D_i instead of D_i."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +70,17 @@ class RowAverages:
     s: Tensor
     """(b,) b(α; {d_ij : j ∈ S_i})."""
     t: Tensor
-    """(b,) b(1; {d_il : l ∈ D_i})."""
+    """(b,) b(1; {d_il : l ∈ D_i}), or of S_i ∪ D_i."""
     n_similar: Tensor
-    """(b,) sizes of S_i."""
-    n_dissimilar: Tensor
-    """(b,) sizes of D_i."""
+    """(b,) number of distances that s_i averages."""
+    n_contrast: Tensor
+    """(b,) number of distances that t_i averages."""
+    complete: Tensor
+    """(b,) whether neither S_i nor D_i is empty."""
 
 
-def row_averages(
-    Z: Tensor, R: Tensor, comparisons: Comparisons, *, alpha: float, nearest: int | None
-) -> RowAverages:
-    """Soft averages of d_ij = ‖z_i − r_j‖², differentiable in Z and R.
+def row_averages(Z: Tensor, R: Tensor, comparisons: Comparisons, rule: AverageRule) -> RowAverages:
+    """Soft averages of the distances d_ij between z_i and r_j, differentiable in Z and R.
 
     Parameters
     ----------
@@ -49,46 +91,64 @@ def row_averages(
         sum of both, 2·Lap·Z.
     comparisons : Comparisons
         The sets S_i and D_i.
-    alpha : float
-        Exponent of the similar side; any real, 0, ±inf.
-    nearest : int or None
-        Of every S_i only so many nearest.
+    rule : AverageRule
     """
     apply: Any = _RowAverages.apply
     if len(R):  # distances stay the same, their rounding errors shrink
         center = R.detach().mean(dim=0)
         Z, R = Z - center, R - center
-    return RowAverages(*apply(Z, R, comparisons, alpha, nearest))
+    return RowAverages(*apply(Z, R, comparisons, rule))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some anchors with their distances and both soft averages."""
+
+    rows: slice
+    D: Tensor
+    """(b, n)."""
+    similar: _SoftAverage
+    contrast: _SoftAverage
+    complete: Tensor
+
+    def weights(self, rule: AverageRule, ds: Tensor, dt: Tensor) -> Tensor:
+        """(b, n) derivatives of the objective by the squared distances."""
+        W = self.similar.weighted(ds[self.rows]) + self.contrast.weighted(dt[self.rows])
+        return rule.distance.pull_back(W, self.D)
 
 
 class _RowAverages(torch.autograd.Function):
-    """Distances exist only inside a block: in the forward pass, and again in the backward one."""
+    """Distances exist only inside a block: in the forward pass, and again in the backward pass."""
 
     @staticmethod
     def forward(
-        ctx: Any, Z: Tensor, R: Tensor, comparisons: Comparisons, alpha: float, nearest: int | None
+        ctx: Any, Z: Tensor, R: Tensor, comparisons: Comparisons, rule: AverageRule
     ) -> tuple[Tensor, ...]:
         s, t = (Z.new_zeros(len(Z)) for _ in range(2))
-        n_similar, n_dissimilar = (Z.new_zeros(len(Z), dtype=torch.long) for _ in range(2))
+        n_similar, n_contrast = (Z.new_zeros(len(Z), dtype=torch.long) for _ in range(2))
+        complete = Z.new_zeros(len(Z), dtype=torch.bool)
         with torch.autocast(Z.device.type, enabled=False):
-            for rows, similar, dissimilar in _blocks(Z, R, comparisons, alpha, nearest):
-                s[rows], n_similar[rows] = similar.value, similar.count
-                t[rows], n_dissimilar[rows] = dissimilar.value, dissimilar.count
+            for block in _blocks(Z, R, comparisons, rule):
+                rows = block.rows
+                s[rows], n_similar[rows] = block.similar.value, block.similar.count
+                t[rows], n_contrast[rows] = block.contrast.value, block.contrast.count
+                complete[rows] = block.complete
         ctx.save_for_backward(Z, R)
-        ctx.arguments = comparisons, alpha, nearest
-        ctx.mark_non_differentiable(n_similar, n_dissimilar)
-        return s, t, n_similar, n_dissimilar
+        ctx.arguments = comparisons, rule
+        ctx.mark_non_differentiable(n_similar, n_contrast, complete)
+        return s, t, n_similar, n_contrast, complete
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, ds: Tensor, dt: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """∂/∂z_i = 2 (Σ_j W_ij) z_i − 2 Σ_j W_ij r_j, and the same of Wᵀ for the columns."""
         Z, R = ctx.saved_tensors
+        comparisons, rule = ctx.arguments
         of_anchors, of_columns = ctx.needs_input_grad[:2]
         grad_anchors, grad_columns = torch.zeros_like(Z), torch.zeros_like(R)
         with torch.autocast(Z.device.type, enabled=False):
-            for rows, similar, dissimilar in _blocks(Z, R, *ctx.arguments):
-                W = similar.weighted(ds[rows]) + dissimilar.weighted(dt[rows])  # (b, n)
+            for block in _blocks(Z, R, comparisons, rule):
+                rows, W = block.rows, block.weights(rule, ds, dt)
                 if of_anchors:
                     grad_anchors[rows] = 2 * (W.sum(dim=1, keepdim=True) * Z[rows] - W @ R)
                 if of_columns:
@@ -96,7 +156,6 @@ class _RowAverages(torch.autograd.Function):
         return (
             grad_anchors if of_anchors else None,
             grad_columns if of_columns else None,
-            None,
             None,
             None,
         )
@@ -120,13 +179,8 @@ class _SoftAverage:
         return self.exponentials * (derivative / self.total)[:, None]
 
 
-def _blocks(
-    Z: Tensor, R: Tensor, comparisons: Comparisons, alpha: float, nearest: int | None
-) -> Iterator[tuple[slice, _SoftAverage, _SoftAverage]]:
-    """Blocks of anchors with the soft averages of their similar and dissimilar sides.
-
-    Without columns there are none: no anchor then has any side.
-    """
+def _blocks(Z: Tensor, R: Tensor, comparisons: Comparisons, rule: AverageRule) -> Iterator[_Block]:
+    """Blocks of anchors with their soft averages; no block if there are no columns."""
     if len(R) == 0:
         return
     length = max(1, BLOCK_ELEMENTS // len(R))
@@ -135,11 +189,19 @@ def _blocks(
         rows = slice(start, min(start + length, len(Z)))
         block = Z[rows]
         D = torch.addmm(squares[None, :], block, R.T, alpha=-2)  # (b, n)
-        D = (D + block.square().sum(dim=1, keepdim=True)).clamp_(min=0)
+        D = rule.distance.value((D + block.square().sum(dim=1, keepdim=True)).clamp_(min=0))
         similar, dissimilar = comparisons.masks(rows.start, rows.stop)
-        if nearest is not None:
-            similar = _nearest(D, similar, nearest)
-        yield rows, _soft_average(D, similar, alpha), _soft_average(D, dissimilar, 1.0)
+        complete = similar.any(dim=1) & dissimilar.any(dim=1)
+        contrast = similar | dissimilar if rule.contrast_all else dissimilar
+        if rule.nearest is not None:
+            similar = _nearest(D, similar, rule.nearest)
+        yield _Block(
+            rows,
+            D,
+            _soft_average(D, similar, rule.alpha),
+            _soft_average(D, contrast, 1.0),
+            complete,
+        )
 
 
 def _nearest(D: Tensor, mask: Tensor, k: int) -> Tensor:

@@ -110,6 +110,92 @@ def test_gradcheck_of_embeddings_references_and_temperature(alpha, loss):
     )
 
 
+def naive_distance(a, b, distance):
+    if distance == "cosine":
+        return 1 - (a @ b) / (a.norm() * b.norm())
+    square = (a - b).square().sum()
+    return square.sqrt() if distance == "euclidean" else square
+
+
+def naive_soft_average(values, gamma, plain):
+    if gamma == 0:
+        return values.mean()
+    return -(torch.logsumexp(-gamma * values, 0) - (0 if plain else math.log(len(values)))) / gamma
+
+
+@pytest.mark.parametrize("distance", ["squared", "euclidean", "cosine"])
+@pytest.mark.parametrize("contrast", ["dissimilar", "all"])
+@pytest.mark.parametrize(
+    ("alpha", "plain"), [(1.0, False), (-2.0, True), (0.0, "dissimilar"), (0.7, "dissimilar")]
+)
+def test_distances_margins_and_contrasts_by_loops(distance, contrast, alpha, plain):
+    Z, y = batch(9, 3)
+    values = []
+    for i in range(9):
+        d = {j: naive_distance(Z[i], Z[j], distance) / 0.6 for j in range(9) if j != i}
+        similar = torch.stack([d[j] for j in d if y[j] == y[i]])
+        others = torch.stack([d[j] for j in d if contrast == "all" or y[j] != y[i]])
+        s = naive_soft_average(similar, alpha, plain is True)
+        t = naive_soft_average(others, 1.0, bool(plain))
+        values.append(torch.nn.functional.softplus((s - t + 0.4) / 0.7))
+    expected = torch.stack(values).mean()
+    function = ANNLoss(
+        alpha,
+        0.7,
+        loss="logistic",
+        plain=plain,
+        distance=distance,
+        margin=0.4,
+        contrast=contrast,
+        temperature=0.6,
+        learn_temperature=True,
+    )
+    torch.testing.assert_close(function(Z, y), expected, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(
+        torch.autograd.grad(function(Z, y), Z),
+        torch.autograd.grad(expected, Z),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+    function = function.double()
+    assert torch.autograd.gradcheck(
+        lambda Z, _: function(Z, y), (Z, function.log_temperature), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("distance", ["squared", "euclidean", "cosine"])
+def test_embeddings_that_coincide_have_finite_gradients(distance):
+    Z = torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 1.0]], requires_grad=True)
+    y = torch.tensor([0, 0, 1, 1])
+    ANNLoss(-1.0, plain=True, loss="logistic", distance=distance)(Z, y).backward()
+    assert torch.isfinite(Z.grad).all()
+    assert Z.grad.abs().max() > 0
+
+
+def test_the_margin_of_a_mean_is_met_while_the_nearest_neighbor_is_wrong():
+    """docs/deep.md: one near wrong neighbor among n costs a mean only ln n."""
+    n_far = 100
+    Z = torch.cat([torch.tensor([[0.0], [2.5], [0.0]]), torch.full((n_far, 1), 50.0)]).double()
+    y = torch.tensor([0, 0, *[1] * (n_far + 1)])  # row 2 is of another class, where row 0 is
+    means, sums = (
+        ANNLoss(distance="euclidean", plain=plain, temperature=1.0, reduction="none")(Z, y)[0]
+        for plain in (False, True)
+    )
+    assert means == 0
+    assert sums.item() == pytest.approx(1 + 2.5)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch
+@pytest.mark.parametrize("distance", ["squared", "euclidean"])
+def test_a_compiled_loss_is_the_same(distance):
+    Z, y = batch()
+    function = ANNLoss(-1.0, loss="logistic", plain=True, distance=distance)
+    compiled = torch.compile(function, backend="aot_eager")
+    expected = torch.autograd.grad(function(Z, y), Z)
+    torch.testing.assert_close(compiled(Z, y), function(Z, y))
+    torch.testing.assert_close(torch.autograd.grad(compiled(Z, y), Z), expected)
+
+
 def test_torch_losses_are_the_losses_of_the_objective():
     assert set(deep_loss.LOSSES) == set(LOSSES)
     z = torch.tensor([-80.0, -3.0, -1.0, -0.2, 0.0, 1.0, 40.0, 200.0], dtype=torch.float64)
@@ -371,6 +457,10 @@ def test_the_state_holds_the_temperature():
         ({"gamma": 0.0}, "positive"),
         ({"loss": "hing"}, "unknown"),
         ({"alpha": 0.0, "plain": True}, "alpha=0"),
+        ({"alpha": 0.0, "plain": "similar"}, "plain='similar' is not possible"),
+        ({"distance": "manhattan"}, "distance"),
+        ({"contrast": "none"}, "contrast"),
+        ({"margin": math.inf}, "finite"),
         ({"temperature": 0.0}, "positive"),
         ({"temperature": math.inf}, "finite"),
         ({"temperature": "0.1"}, "temperature='0.1' must be a number"),

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pytorch_metric_learning")
 
 from pytorch_metric_learning import losses, miners, testers, trainers  # noqa: E402
-from pytorch_metric_learning.distances import LpDistance  # noqa: E402
+from pytorch_metric_learning.distances import CosineSimilarity, LpDistance  # noqa: E402
 from pytorch_metric_learning.reducers import DoNothingReducer  # noqa: E402
 from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator  # noqa: E402
 from pytorch_metric_learning.utils.inference import CustomKNN  # noqa: E402
@@ -150,13 +150,72 @@ def test_tester_scores_the_network_of_an_estimator():
     assert accuracies["precision_at_1_level0"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("scale", [1.0, 10.0])
-def test_nca_loss_is_a_configuration(scale):
-    Z, y = batch()
-    nca = losses.NCALoss(softmax_scale=scale)
-    loss = ANNLoss(temperature=1 / scale, **NEGATIVE_LOG_P)
-    assert loss(Z, y).item() == pytest.approx(nca(Z, y).item())
-    torch.testing.assert_close(gradient(loss, Z, y), gradient(nca, Z, y))
+LIFTED = {"alpha": -1.0, "plain": True, "temperature": 1.0}
+SPECIAL_CASES = {
+    "NCALoss": (
+        {"temperature": 0.1, **NEGATIVE_LOG_P},
+        losses.NCALoss(softmax_scale=10.0),
+    ),
+    "NCALoss, another formula": (
+        {"temperature": 1.0, "contrast": "all", **NEGATIVE_LOG_P, "loss": "linear"},
+        losses.NCALoss(softmax_scale=1.0),
+    ),
+    "NCALoss, Euclidean": (
+        {"temperature": 0.1, "distance": "euclidean", **NEGATIVE_LOG_P},
+        losses.NCALoss(softmax_scale=10.0, distance=LpDistance()),
+    ),
+    "NCALoss, cosine": (
+        {"temperature": 0.1, "distance": "cosine", **NEGATIVE_LOG_P},
+        losses.NCALoss(softmax_scale=10.0, distance=CosineSimilarity()),
+    ),
+    "GeneralizedLiftedStructureLoss": (
+        {"distance": "euclidean", "normalize": True, **LIFTED},
+        losses.GeneralizedLiftedStructureLoss(),
+    ),
+    "GeneralizedLiftedStructureLoss, margins": (
+        {"distance": "euclidean", "margin": 3.0 - 0.5 - 1.0, **LIFTED},
+        losses.GeneralizedLiftedStructureLoss(
+            neg_margin=3.0, pos_margin=0.5, distance=LpDistance(normalize_embeddings=False)
+        ),
+    ),
+    "GeneralizedLiftedStructureLoss, squared": (
+        {"margin": 2.0, **LIFTED},
+        losses.GeneralizedLiftedStructureLoss(
+            neg_margin=3.0, distance=LpDistance(normalize_embeddings=False, power=2)
+        ),
+    ),
+    "GeneralizedLiftedStructureLoss, cosine": (
+        {"distance": "cosine", "margin": 0.2 - 0.9 - 1.0, **LIFTED},
+        losses.GeneralizedLiftedStructureLoss(
+            neg_margin=0.9, pos_margin=0.2, distance=CosineSimilarity()
+        ),
+    ),
+    "SupConLoss": (
+        {
+            "alpha": 0.0,
+            "loss": "linear",
+            "plain": "dissimilar",
+            "contrast": "all",
+            "distance": "cosine",
+            "temperature": 0.2,
+        },
+        losses.SupConLoss(temperature=0.2),
+    ),
+}
+"""Configurations that are losses of pytorch-metric-learning; the table in docs/deep.md."""
+
+
+@pytest.mark.parametrize(("configuration", "theirs"), SPECIAL_CASES.values(), ids=SPECIAL_CASES)
+@pytest.mark.parametrize("seed", range(3))
+def test_losses_of_the_package_are_configurations(configuration, theirs, seed):
+    """In groups of unequal size, so that plain soft averages differ from means."""
+    Z, _ = batch(30, seed=seed)
+    y = torch.repeat_interleave(torch.arange(5), torch.tensor([2, 3, 5, 8, 12]))
+    ours = ANNLoss(**configuration)
+    assert ours(Z, y).item() == pytest.approx(theirs(Z, y).item(), rel=1e-6, abs=1e-6)
+    expected = gradient(theirs, Z, y)
+    assert expected.abs().max() > 1e-3
+    torch.testing.assert_close(gradient(ours, Z, y), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_worst_violators_keep_the_gradient_that_nca_loss_loses():
