@@ -174,13 +174,12 @@ def tune(method: str, A: np.ndarray, a: np.ndarray, seed: int) -> tuple[Any, str
 
     from sklearn.base import clone
 
-    from vicinal.automatic.tuning_rows import tuning_rows
-    from vicinal.search.folds import make_folds
+    from vicinal.validation.folds import stratified_folds, stratified_sample
 
     warnings.simplefilter("ignore")  # convergence of single settings, classes missing in a fold
     rival = RIVALS[method]
-    rows = tuning_rows(a, TUNING_ROWS, np.random.RandomState(seed))
-    folds = make_folds(5, A[rows], a[rows], None, seed)
+    rows = stratified_sample(a, TUNING_ROWS, at_least=10, random_state=np.random.RandomState(seed))
+    folds = stratified_folds(5, a[rows], None, seed)
     best: tuple[float, dict[str, Any], int | None] = (-1.0, {}, None)
     for setting in affordable(rival.settings, A.shape[1]):
         scores = [fold_scores(rival, setting, A[rows], a[rows], fold) for fold in folds]

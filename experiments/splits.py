@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments.datasets import Dataset
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.search.folds import Fold, make_folds
+from vicinal.validation.folds import Fold, stratified_folds
 
 TEST_SHARE = 0.3
 MAX_FEATURES = 150
@@ -94,8 +94,8 @@ def folds(X: FloatArray, y: IndexArray, seed: int, limit: int | None = None) -> 
     limit : rows to tune on, at most; None is all
     """
     if limit is None or limit >= len(y):
-        return make_folds(N_FOLDS, X, y, None, seed)
+        return stratified_folds(N_FOLDS, y, None, seed)
     sample = StratifiedShuffleSplit(1, train_size=limit, random_state=seed)
     rows, _ = next(sample.split(X, y))
-    inner = make_folds(N_FOLDS, X[rows], y[rows], None, seed)
+    inner = stratified_folds(N_FOLDS, y[rows], None, seed)
     return [Fold(rows[fold.train], rows[fold.test]) for fold in inner]

@@ -11,8 +11,8 @@ import numpy as np
 from experiments.methods import Method, Parameters, Stage
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.together import fit_together
-from vicinal.search.folds import Fold
 from vicinal.search.search_scores import predict_all_k
+from vicinal.validation.folds import Fold
 
 FOLDS_FOR_ALL = 2
 """After these, and after every later fold, only the better half of a stage goes on."""

@@ -27,10 +27,9 @@ from vicinal.automatic.tuning import (
     starting_metric,
     starts_in,
 )
-from vicinal.automatic.tuning_rows import tuning_rows
 from vicinal.automatic.workers import Clock, work_through
 from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
-from vicinal.search.folds import Fold, make_folds
+from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
 from vicinal.voting.votes import Electorate
 
 N_FOLDS = 5
@@ -39,6 +38,8 @@ FEW_ROWS = 1000
 """Below it the folds are dealt twice: choices made on few rows are noisy, and cost little."""
 TUNING_ROWS = 4000
 """Rows that are tuned on at effort 1; the cost of a descent grows with their square."""
+MIN_MEMBERS = 10
+"""Rows of a class that are tuned on at any effort, if it has so many."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class AutomaticFit:
         rng: np.random.RandomState,
     ) -> None:
         self._mode = mode
-        self.rows = tuning_rows(voters.codes, round(effort * TUNING_ROWS), rng)
+        limit = round(effort * TUNING_ROWS)
+        self.rows = stratified_sample(voters.codes, limit, at_least=MIN_MEMBERS, random_state=rng)
         basis = HatBasis.of(X) if mode == "committee" and worth_expanding(X) else None
         X = X[self.rows]
         self._samples = Samples(
@@ -110,9 +112,9 @@ class AutomaticFit:
         folds = [
             fold
             for _ in range(repeats)
-            for fold in make_folds(N_FOLDS, samples.X, codes, samples.groups, rng)
+            for fold in stratified_folds(N_FOLDS, codes, samples.groups, rng)
         ]
-        return [fold for fold in folds if len(np.unique(codes[fold.train])) > 1]
+        return usable_folds(folds, codes)
 
     def run(self, schedule: Schedule) -> Outcome:
         """Tune, then choose a committee, or one metric that is learned again from all rows."""

@@ -21,7 +21,7 @@ from vicinal.automatic.workers import Clock, work_through
 from vicinal.features.hat_basis import HatBasis
 from vicinal.features.spaces import SpaceName, make_spaces
 from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
-from vicinal.search.folds import Fold
+from vicinal.validation.folds import Fold
 from vicinal.voting.votes import (
     N_NEIGHBORS,
     Electorate,

@@ -29,10 +29,10 @@ from vicinal.tables.errors import TableError
 from vicinal.tables.methods import METHODS
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
-from vicinal.tables.splits import Split, make_folds
 from vicinal.tables.table_model import TableModel
 from vicinal.tables.target import class_labels, labels_like
 from vicinal.tables.watch import Watch
+from vicinal.validation.folds import Fold, stratified_folds, usable_folds
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Contest:
     group_column: str | None
     seed: int
 
-    def folds(self, n_splits: int) -> list[Split]:
+    def folds(self, n_splits: int) -> list[Fold]:
         """The outer folds."""
         y, group = class_labels(self.table[self.target]), self.group_column
         groups = None if group is None else as_texts(self.table[group]).astype(str)
-        return make_folds(y, groups, n_splits, self.seed)
+        return usable_folds(stratified_folds(n_splits, y, groups, self.seed), y)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _read(train: Path, target: str, group: str | None, seed: int) -> Contest:
 
 def _run(
     contest: Contest,
-    folds: list[Split],
+    folds: list[Fold],
     trials: dict[str, list[Trial]],
     seconds: float | None,
 ) -> None:
@@ -140,7 +140,7 @@ def _run(
             trials[name].append(_try(contest, fold, FitSettings(name, contest.seed, left)))
 
 
-def _try(contest: Contest, fold: Split, settings: FitSettings) -> Trial:
+def _try(contest: Contest, fold: Fold, settings: FitSettings) -> Trial:
     train, test = (contest.table.iloc[rows] for rows in fold)
     start = monotonic()
     try:

@@ -23,9 +23,9 @@ from vicinal.tables.columns import as_texts
 from vicinal.tables.preparation import row_ids
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
-from vicinal.tables.splits import hold_out
 from vicinal.tables.table_model import TableModel
 from vicinal.tables.target import class_labels, labels_like
+from vicinal.validation.folds import hold_out
 from vicinal.version import __version__
 
 

@@ -17,7 +17,7 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.reporting.plain_knn import plain_predictions
 from vicinal.reporting.subject import Subject
-from vicinal.search.folds import make_folds
+from vicinal.validation.folds import stratified_folds
 
 N_FOLDS = 5
 SEED = 0  # the same data give the same page
@@ -142,7 +142,7 @@ def _cross_validated(subject: Subject, classes: NDArray[Any], train: LabeledRows
 
 def _folds(codes: IndexArray) -> Iterator[tuple[IndexArray, IndexArray]]:
     """(rows to fit, rows left out) of every fold."""
-    yield from make_folds(N_FOLDS, codes[:, None], codes, None, SEED)
+    yield from stratified_folds(N_FOLDS, codes, None, SEED)
 
 
 def _refitted(subject: Subject, X: Any, y: NDArray[Any], rows: IndexArray) -> Pipeline:

@@ -19,10 +19,10 @@ from vicinal.reporting.metric import metric_findings
 from vicinal.reporting.neighbors_used import committee_neighbors, learner_neighbors
 from vicinal.reporting.plain_knn import left_out_votes
 from vicinal.reporting.provenance import Lines, check_provenance, provenance
-from vicinal.reporting.sampling import stratified_sample
 from vicinal.reporting.soft_margins import References, row_sides, sides_of
 from vicinal.reporting.subject import Subject, subject_of
 from vicinal.reporting.tuning import tuning
+from vicinal.validation.folds import stratified_sample
 
 POINTS_SHOWN = 2_000
 EFFECTIVE_ROWS = 200

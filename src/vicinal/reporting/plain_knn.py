@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.reporting.sampling import stratified_sample
+from vicinal.validation.folds import stratified_sample
 from vicinal.voting.class_mean import ClassMeanKNN
 
 LARGEST_K = 31

@@ -20,9 +20,9 @@ from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.progress import logger
-from vicinal.search.folds import Fold
 from vicinal.search.search_scores import Rule, score_path
 from vicinal.search.warm_start_chain import Point, Step
+from vicinal.validation.folds import Fold
 from vicinal.voting.neighbor_search import search_backend
 
 

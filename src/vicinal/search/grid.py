@@ -10,8 +10,8 @@ import numpy as np
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.ann import ANN
 from vicinal.learners.neighbor_learner import NeighborLearner
-from vicinal.search.folds import Fold
 from vicinal.search.search_scores import Rule
+from vicinal.validation.folds import Fold
 
 ALPHAS = 2.0 ** np.arange(-4, 5)
 GAMMAS = 2.0 ** np.arange(-3, 4)

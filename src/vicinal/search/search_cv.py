@@ -33,7 +33,6 @@ from vicinal.search.fold_search import (
     scaler_of,
     walk_folds,
 )
-from vicinal.search.folds import make_folds
 from vicinal.search.grid import Grid, check_learner, make_grid, make_n_neighbors
 from vicinal.search.search_results import Results
 from vicinal.search.warm_start_chain import (
@@ -43,6 +42,7 @@ from vicinal.search.warm_start_chain import (
     grid_steps,
     lineage,
 )
+from vicinal.validation.folds import make_folds
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.neighbor_search import search_backend
 

@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import MEMORY
 from vicinal.kernels.cpu.vote_counts import majorities
-from vicinal.search.folds import Fold
+from vicinal.validation.folds import Fold
 from vicinal.voting.neighbor_search import all_search, class_search
 
 Rule: TypeAlias = Literal["class_mean", "vote"]

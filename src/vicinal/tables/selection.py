@@ -20,8 +20,8 @@ from vicinal.learners.base import MetricLearner
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables.errors import TableError
 from vicinal.tables.methods import METHODS, fit_learner, make_learner
-from vicinal.tables.splits import Split, make_folds
 from vicinal.tables.watch import Listener, Stage, Watch
+from vicinal.validation.folds import Fold, stratified_folds, usable_folds
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.votes import N_NEIGHBORS
 
@@ -85,7 +85,11 @@ def candidates(rows: Rows, settings: FitSettings) -> Iterator[Candidate]:
     if settings.method not in METHODS:
         raise TableError(f"method {settings.method!r} is unknown; use {', '.join(METHODS)}")
     watch = Watch(settings.max_time, settings.listener)
-    splits = make_folds(rows.y, rows.groups, N_FOLDS, settings.seed)
+    try:
+        folds = stratified_folds(N_FOLDS, rows.y, rows.groups, settings.seed)
+        splits = usable_folds(folds, rows.y)
+    except ValueError as error:
+        raise TableError(str(error)) from error
     plain = _plain(rows, splits, watch)
     yield plain
     try:
@@ -113,7 +117,7 @@ def _too_few(rows: Rows, method: str, error: ValueError) -> str:
     )
 
 
-def _plain(rows: Rows, splits: list[Split], watch: Watch) -> Candidate:
+def _plain(rows: Rows, splits: list[Fold], watch: Watch) -> Candidate:
     hits = np.zeros(len(N_NEIGHBORS))
     for i, (train, test) in enumerate(splits):
         watch.tell("plain K-NN", i / len(splits))
@@ -147,7 +151,7 @@ def _describe(model: ANNClassifier) -> str:
 
 
 def _learned(
-    rows: Rows, settings: FitSettings, splits: list[Split], plain: Candidate, watch: Watch
+    rows: Rows, settings: FitSettings, splits: list[Fold], plain: Candidate, watch: Watch
 ) -> Iterator[Candidate]:
     method, k = settings.method, plain.estimator.n_neighbors
     learner = make_learner(method, settings.seed)
@@ -173,7 +177,7 @@ def _learned(
 
 
 def _choose_k(
-    rows: Rows, learner: MetricLearner, splits: list[Split], watch: Watch
+    rows: Rows, learner: MetricLearner, splits: list[Fold], watch: Watch
 ) -> Candidate | None:
     """K by cross-validation of learner and vote; None if the time is up before a fold is done."""
     hits, done = np.zeros(len(N_NEIGHBORS)), []
@@ -185,7 +189,7 @@ def _choose_k(
         if watch.expired:  # this metric is not the one that is judged
             break
         hits += _hits(fold.transform(X), y, fold.transform(rows.X[test]), rows.y[test])
-        done.append((train, test))
+        done.append(Fold(train, test))
     if not done:
         return None
     k, accuracy = _best_k(hits, done)
@@ -229,7 +233,7 @@ def _hits(Z: Any, y: NDArray[Any], Z_test: Any, y_test: NDArray[Any]) -> FloatAr
     return hits
 
 
-def _best_k(hits: FloatArray, splits: list[Split]) -> tuple[int, float]:
+def _best_k(hits: FloatArray, splits: list[Fold]) -> tuple[int, float]:
     """K and its accuracy over the test rows of the splits; of equally good ones the smallest."""
     best = int(np.argmax(hits))
     return N_NEIGHBORS[best], float(hits[best] / sum(len(test) for _, test in splits))

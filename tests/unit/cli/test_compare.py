@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vicinal.tables.selection import FitSettings
-from vicinal.tables.splits import make_folds
 from vicinal.tables.table_model import TableModel
+from vicinal.validation.folds import stratified_folds
 
 WORDS = ["compare", "train.csv", "--target", "grows", "--splits", "3"]
 
@@ -15,7 +15,7 @@ WORDS = ["compare", "train.csv", "--target", "grows", "--splits", "3"]
 def test_accuracies_are_those_of_nested_cross_validation(folder, ask, plants):
     told = ask(*WORDS, "--methods", "plain,gmml")
     table = plants[:100]
-    folds = make_folds(table["grows"].to_numpy(str), None, 3, 0)
+    folds = stratified_folds(3, table["grows"].to_numpy(str), None, 0)
     for standing in told["methods"]:
         expected = []
         for train, test in folds:

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 import vicinal as vc
 from vicinal.reporting import examine
 from vicinal.reporting.plain_knn import left_out_k, left_out_neighbors, left_out_votes
-from vicinal.reporting.sampling import stratified_sample
 from vicinal.voting.class_mean import ClassMeanKNN
 
 
@@ -81,21 +80,6 @@ def test_a_row_is_not_its_own_neighbor():
 def test_left_out_votes_break_ties_by_the_nearest():
     Z = np.array([[0.0], [1.0], [-2.0], [9.0]])
     assert left_out_votes(Z, np.array([2, 1, 0, 0]), np.array([0]), 2).tolist() == [1]
-
-
-@pytest.mark.parametrize("size", [7, 40, 100])
-def test_samples_keep_the_proportions_of_the_classes(size):
-    codes = np.repeat([0, 1, 2, 3], [600, 300, 99, 1])
-    rows = stratified_sample(codes, size)
-    assert len(rows) == len(set(rows.tolist())) == size
-    assert (np.diff(rows) > 0).all()
-    counts = np.bincount(codes[rows], minlength=4)
-    assert (counts >= 1).all()
-    assert np.abs(counts - size * np.array([0.6, 0.3, 0.099, 0.001])).max() <= 2
-
-
-def test_small_samples_are_whole():
-    np.testing.assert_array_equal(stratified_sample(np.array([1, 0, 1]), 3), [0, 1, 2])
 
 
 def test_left_out_k_breaks_ties_as_the_vote_does():

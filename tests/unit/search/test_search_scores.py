@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vicinal.search import search_scores
-from vicinal.search.folds import Fold
 from vicinal.search.search_scores import predict_all_k, score_path
+from vicinal.validation.folds import Fold
 from vicinal.voting.class_mean import ClassMeanKNN
 
 RULES = ("class_mean", "vote")

@@ -12,7 +12,7 @@ import vicinal as vc
 from vicinal.automatic.tuning import STARTS
 from vicinal.tables.errors import TableError
 from vicinal.tables.selection import FitSettings, Rows, candidates
-from vicinal.tables.splits import make_folds
+from vicinal.validation.folds import stratified_folds
 from vicinal.voting.votes import N_NEIGHBORS
 
 
@@ -24,7 +24,7 @@ def rows():
 
 def oracle(rows, learner, seed=0):
     model = Pipeline([("learner", learner), ("knn", vc.ClassMeanKNN(rule="vote"))])
-    folds = make_folds(rows.y, rows.groups, 5, seed)
+    folds = stratified_folds(5, rows.y, rows.groups, seed)
     grid = {"knn__n_neighbors": [k for k in N_NEIGHBORS if k <= 80]}
     return GridSearchCV(model, grid, cv=folds).fit(rows.X, rows.y)
 

@@ -10,8 +10,8 @@ import pytest
 
 import vicinal as vc
 from vicinal import kernels
-from vicinal.search.folds import Fold
 from vicinal.search.search_scores import predict_all_k, score_path
+from vicinal.validation.folds import Fold
 from vicinal.voting import neighbor_search
 from vicinal.voting.class_mean import ClassMeanKNN
 

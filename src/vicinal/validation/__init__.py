@@ -1,0 +1,1 @@
+"""Validation of models on rows that they were not fitted to: folds, deadlines, scores."""
