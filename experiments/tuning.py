@@ -1,4 +1,4 @@
-"""Choose parameters and K by cross-validation: shared folds, warm starts, batches, an early end."""
+"""Choose parameters and K by cross-validation: shared folds, warm starts, an early end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from experiments.methods import Method, Parameters, Stage
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.learners.together import fit_together
 from vicinal.search.search_scores import predict_all_k
 from vicinal.validation.folds import Fold
 
@@ -61,10 +60,10 @@ def tune(method: Method, training: Training) -> Choice:
     """Cross-validate the stages of a method, each around the best of those before.
 
     Within a fold, a configuration starts from the metric of the one before it on the path (the
-    first of a later stage from the best so far); those that have no use for it are fitted as one
-    batch, which finds once what they have in common. One neighbor search a fit judges every K. All
-    configurations of a stage see two folds, the better half of them the third, the better half of
-    these the fourth, and so on. Ties go to the earlier configuration and the smaller K.
+    first of a later stage from the best so far) where the method has warm starts. One neighbor
+    search per fit judges every K. All configurations of a stage see two folds, the better half of
+    them the third, the better half of these the fourth, and so on. Ties go to the earlier
+    configuration and the smaller K.
 
     Parameters
     ----------
@@ -139,17 +138,13 @@ class _Race:
         train: tuple[FloatArray, IndexArray],
         start: FloatArray | None,
     ) -> Iterator[tuple[_Candidate, Any]]:
-        """The candidates with their metrics: on the path from one to the next, or as one batch."""
+        """The candidates with their metrics; with warm starts each from the one before it."""
         protocol, seed = self.training.protocol, self.training.seed
-        if self.method.warm:
-            for candidate in running:
-                learner = self.method.make(candidate.parameters, protocol, seed, start)
-                yield candidate, learner.fit(*train)
+        for candidate in running:
+            learner = self.method.make(candidate.parameters, protocol, seed, start)
+            yield candidate, learner.fit(*train)
+            if self.method.warm:
                 start = learner.components_
-        else:
-            learners = [self.method.make(each.parameters, protocol, seed) for each in running]
-            fit_together(learners, *train)
-            yield from zip(running, learners, strict=True)
 
 
 def _better_half(candidates: list[_Candidate]) -> list[_Candidate]:

@@ -8,9 +8,9 @@ from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from vicinal.exceptions import SaturatedStartWarning
-from vicinal.learners.hinge_compositions import HingeCompositions
 from vicinal.learners.local_bases import lda_directions, local_lda
 from vicinal.learners.scml import SCML
+from vicinal.learners.smoothed_hinge import SmoothedHinge
 from vicinal.learners.supervision import nearest_triplets
 from vicinal.learners.triplet_margins import TripletSums
 
@@ -60,29 +60,29 @@ def test_margins_are_differences_of_distances(toy):
     first, second = sums.moments(bases, u, u)
     np.testing.assert_allclose(first, -(u @ H), atol=1e-10)
     np.testing.assert_allclose(second, H.T * u @ H, atol=1e-10)
-    A = sums.scatters(u[None])[0]
+    A = sums.scatter(u)
     np.testing.assert_allclose(np.diag(bases @ A @ bases.T), first, atol=1e-10)
 
 
 @pytest.mark.parametrize("k", [3, 40])  # in the space of the weights, and of the features
 @pytest.mark.parametrize("width", [1e-3, 0.1])
-def test_gradient_by_finite_differences(toy, k, width):
+@pytest.mark.parametrize("beta", [0.1, 0.5])
+def test_gradient_by_finite_differences(toy, k, width, beta):
     X, y = toy
     rng = np.random.RandomState(0)
     X = np.hstack([X, rng.standard_normal((60, 6))])
     bases = unit_rows(rng.standard_normal((k, 10)))
     sums = TripletSums(X, nearest_triplets(X, y, 3, 10))
-    problems = HingeCompositions(sums, bases, [0.1, 0.5], width)
-    assert (problems._projected is not None) == (k == 3)
-    w = rng.rand(2, k) / k
-    both = np.arange(2)
-    _, gradients = problems.values_and_gradients(both, w)
+    problem = SmoothedHinge(sums, bases, beta, width)
+    assert (problem._projected is not None) == (k == 3)
+    w = rng.rand(k) / k
+    _, gradient = problem.value_and_gradient(w)
     for direction in rng.standard_normal((4, k)):
         h = 1e-6
-        ahead = problems.values_and_gradients(both, w + h * direction)[0]
-        behind = problems.values_and_gradients(both, w - h * direction)[0]
+        ahead = problem.value_and_gradient(w + h * direction)[0]
+        behind = problem.value_and_gradient(w - h * direction)[0]
         slope = (ahead - behind) / (2 * h)
-        np.testing.assert_allclose(slope, gradients @ direction, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(slope, gradient @ direction, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def pair_distances(Z: FloatArray, a: IndexArray, b: IndexArray, out: FloatArray)
 
 
 @compiled
-def add_laplacians(
+def add_laplacian(
     V: FloatArray,
     a: IndexArray,
     b: IndexArray,
@@ -38,25 +38,22 @@ def add_laplacians(
     u: FloatArray,
     out: FloatArray,
 ) -> None:
-    """out_m += Lap_m·V, with Vᵀ·Lap_m·V = Σ_r u_mr (v_il v_ilᵀ − v_ij v_ijᵀ), for weightings m.
+    """out += Lap·V, with Vᵀ·Lap·V = Σ_r u_r (v_il v_ilᵀ − v_ij v_ijᵀ).
 
     The pair (i, j) of triplet r is near_r, the pair (i, l) far_r; pair p is (a_p, b_p). Pairs that
     weigh nothing are free.
     """
-    pull, push = np.empty(a.shape[0]), np.empty(a.shape[0])
-    for m in range(u.shape[0]):
-        pull[:] = 0.0
-        push[:] = 0.0
-        for r in range(u.shape[1]):
-            push[far[r]] += u[m, r]
-            pull[near[r]] += u[m, r]
-        for p in range(a.shape[0]):
-            weight = push[p] - pull[p]
-            if weight == 0.0:
-                continue
-            x, y = V[a[p]], V[b[p]]
-            to_x, to_y = out[m, a[p]], out[m, b[p]]
-            for k in range(V.shape[1]):
-                flow = weight * (x[k] - y[k])
-                to_x[k] += flow
-                to_y[k] -= flow
+    pull, push = np.zeros(a.shape[0]), np.zeros(a.shape[0])
+    for r in range(u.shape[0]):
+        push[far[r]] += u[r]
+        pull[near[r]] += u[r]
+    for p in range(a.shape[0]):
+        weight = push[p] - pull[p]
+        if weight == 0.0:
+            continue
+        x, y = V[a[p]], V[b[p]]
+        to_x, to_y = out[a[p]], out[b[p]]
+        for k in range(V.shape[1]):
+            flow = weight * (x[k] - y[k])
+            to_x[k] += flow
+            to_y[k] -= flow

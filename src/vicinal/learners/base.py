@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -24,9 +24,6 @@ class MetricLearner(PairVerifier, ClassNamePrefixFeaturesOutMixin, TransformerMi
     The learned squared distance is d(x, x′) = ‖L (x − x′)‖² = (x − x′)ᵀ M (x − x′), with
     L = ``components_`` and M = LᵀL.
     """
-
-    _differ_in: ClassVar[frozenset[str]] = frozenset()
-    """Parameters in which learners may differ that ``_fit_alike`` fits as one batch."""
 
     components_: FloatArray
     n_features_in_: int

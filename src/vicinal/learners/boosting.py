@@ -64,7 +64,7 @@ class Boosting:
         """
         d = self.bases.shape[1]
         values, vectors = eigh(
-            self._sums.scatters(self._u[None])[0], subset_by_index=[max(0, d - AT_ONCE), d - 1]
+            self._sums.scatter(self._u), subset_by_index=[max(0, d - AT_ONCE), d - 1]
         )
         return float(values[-1]), vectors.T[values > self._v][::-1]
 

@@ -113,8 +113,6 @@ class BoostMetric(CompositionLearner):
     True
     """
 
-    _differ_in = frozenset({"v"})
-
     def __init__(
         self,
         v: float = 1e-7,

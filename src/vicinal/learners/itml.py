@@ -111,8 +111,6 @@ class ITML(PairLearner):
     True
     """
 
-    _differ_in = frozenset({"gamma"})
-
     def __init__(
         self,
         gamma: float = 1.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -28,7 +28,6 @@ from vicinal.objective.parametrization import Factor, Metric, Parametrization
 from vicinal.objective.pull import pull_matrix
 from vicinal.objective.sampled_objective import SampledObjective
 from vicinal.solvers import SOLVERS, Problem, Solution, StopReason
-from vicinal.solvers.lbfgs import lbfgs_at
 
 if TYPE_CHECKING:
     from vicinal.learners.neighbor_learner import NeighborLearner
@@ -90,7 +89,8 @@ class NeighborFit:
         if learner.verbose:
             show_log()
             logger.info("%s uses solver %s", type(learner).__name__, self.solver)
-        params, comparisons = self._begin()
+        params, comparisons = self._start(), self._compare(self._data.X)
+        self._count_excluded(comparisons)
         leg = self._configuration.refresh_every or learner.max_iter
         solution = self._solve(params, comparisons, min(leg, learner.max_iter), 0)
         while solution.stop_reason == "max_iter" and solution.n_iter < learner.max_iter:
@@ -108,23 +108,6 @@ class NeighborFit:
                 stop_reason=self._reason_after(following),
             )
         return solution
-
-    @property
-    def is_one_descent(self) -> bool:
-        """Whether fits that differ in ``max_iter`` are parts of each other."""
-        return self.solver == "lbfgs" and self._configuration.refresh_every is None
-
-    def run_to(self, stops: Sequence[int]) -> list[Solution]:
-        """What ``run`` gives for each of these ``max_iter``, where it is one descent."""
-        params, comparisons = self._begin()
-        objective = self._objective(comparisons)
-        return lbfgs_at(objective, params, stops=stops, tol=self._learner.tol)
-
-    def _begin(self) -> tuple[FloatArray, Comparisons]:
-        params = self._start()
-        comparisons = self._compare(self._data.X)
-        self._count_excluded(comparisons)
-        return params, comparisons
 
     def _reason_after(self, leg: Solution) -> StopReason:
         """Why a leg ended; one that hardly decreased is the last, however short legs are."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -20,14 +18,12 @@ from vicinal.learners.initialization import INITS
 from vicinal.learners.labeled_data import sort_by_class
 from vicinal.learners.metadata import take_fit_metadata
 from vicinal.learners.neighbor_fit import NeighborFit
-from vicinal.learners.together import keep_all, take_checked
 from vicinal.solvers import SOLVERS, Solution
 
 
 class NeighborLearner(MetricLearner):
     """A metric learner that minimizes the neighbor objective; subclasses say which one."""
 
-    _differ_in = frozenset({"max_iter"})
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
     def __init__(
@@ -96,25 +92,6 @@ class NeighborLearner(MetricLearner):
             solution = fit.run()
         self._keep(fit, solution)
         return self
-
-    @classmethod
-    def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
-        first = learners[0]
-        fit = first._prepare(X, y, {})
-        if not fit.is_one_descent:
-            del fit  # and its copy of the samples
-            for learner in learners:
-                learner.fit(X, y)
-            return
-        take_checked(learners, X)
-        for learner in learners:
-            learner._check_parameters(first.n_features_in_)
-        with single_threaded_blas():
-            solutions = fit.run_to([learner.max_iter for learner in learners])
-        keep_all(
-            partial(learner._keep, fit, solution)
-            for learner, solution in zip(learners, solutions, strict=True)
-        )
 
     def _prepare(self, X: Any, y: Any, metadata: dict[str, Any]) -> NeighborFit:
         """Check everything that is given."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -16,7 +14,6 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, SaturatedStartWarning
 from vicinal.learners.configuration import check_n_components
 from vicinal.learners.supervision import Triplets, nearest_triplets
-from vicinal.learners.together import keep_all, take_checked
 from vicinal.learners.triplet_margins import TripletSums, factor
 from vicinal.learners.weakly_supervised import TripletLearner
 
@@ -73,19 +70,6 @@ class CompositionLearner(TripletLearner):
         data = self._prepare(X, triplets, codes)
         return self._store(data, self._compose(data), X.dtype)
 
-    @classmethod
-    def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
-        first = learners[0]
-        rows, codes = first._check_labeled(X, y)
-        data = first._prepare(rows, first._triplets_from_labels(rows, codes), codes)
-        take_checked(learners, X)
-        for learner in learners:
-            learner._check_parameters(rows.shape[1])
-        for batch in cls._compose_alike(learners, data):
-            keep_all(
-                partial(learner._store, data, composed, rows.dtype) for learner, composed in batch
-            )
-
     def _store(self, data: TripletData, composed: Composed, dtype: Any) -> Self:
         active = composed.weights > 0
         self.weights_, self.bases_ = composed.weights[active], composed.bases[active]
@@ -101,14 +85,6 @@ class CompositionLearner(TripletLearner):
 
     def _compose(self, data: TripletData) -> Composed:
         raise NotImplementedError
-
-    @classmethod
-    def _compose_alike(
-        cls, learners: Sequence[Self], data: TripletData
-    ) -> Iterator[list[tuple[Self, Composed]]]:
-        """What ``_compose`` gives for each, by batches; they differ in ``_differ_in`` alone."""
-        for learner in learners:
-            yield [(learner, learner._compose(data))]
 
     def _to_components(
         self, weights: FloatArray, bases: FloatArray, scale: float, dtype: Any = np.float64

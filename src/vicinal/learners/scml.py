@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,11 @@ from sklearn.utils import check_array, check_random_state, check_scalar
 
 from vicinal._typing import FloatArray
 from vicinal.learners.configuration import check_choice
-from vicinal.learners.hinge_compositions import BestByHinge, HingeCompositions
 from vicinal.learners.local_bases import local_lda, triplet_directions
 from vicinal.learners.progress import fit_callback
 from vicinal.learners.rank_one_learner import Composed, CompositionLearner, TripletData
-from vicinal.solvers import Progress
-from vicinal.solvers.accelerated import accelerate
-from vicinal.solvers.in_step import solve_in_step
+from vicinal.learners.smoothed_hinge import BestByHinge, SmoothedHinge
+from vicinal.solvers import Progress, accelerated_projected_gradient
 
 MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
 BATCH_SIZE = {"dual_averaging": 1, "adagrad": 10}
@@ -129,8 +126,6 @@ class SCML(CompositionLearner):
     True
     """
 
-    _differ_in = frozenset({"beta"})
-
     def __init__(
         self,
         beta: float = 1e-5,
@@ -170,9 +165,8 @@ class SCML(CompositionLearner):
         """The bases that ``fit(X, y)`` chooses among, to be given as ``basis``.
 
         For many fits to the same rows: finding the bases takes as long as choosing among them.
-        Where ``beta`` alone differs, ``vicinal.learners.together.fit_together`` is quicker. With an
-        integer ``random_state`` the metric of solver="smoothed" is the same to the last digit; the
-        stochastic solvers draw other triplets. Leave ``n_basis`` out beside them.
+        With an integer ``random_state`` the metric of solver="smoothed" is the same to the last
+        digit; the stochastic solvers draw other triplets. Leave ``n_basis`` out beside them.
 
         Parameters
         ----------
@@ -203,70 +197,36 @@ class SCML(CompositionLearner):
 
     def _compose(self, data: TripletData) -> Composed:
         rng = check_random_state(self.random_state)
-        bests = self._bests([self], self._bases(data, rng), data)
-        if self.solver == "smoothed":
-            return self._descend(bests)[0]
-        return bests[0].composed(self._draw(data, bests[0], rng))
-
-    @classmethod
-    def _compose_alike(
-        cls, learners: Sequence[Self], data: TripletData
-    ) -> Iterator[list[tuple[Self, Composed]]]:
-        first = learners[0]
-        if first.solver != "smoothed":
-            yield from super()._compose_alike(learners, data)
-            return
-        bases = first._bases(data, check_random_state(first.random_state))
-        size = HingeCompositions.worth_solving_at_once(data.sums, bases)
-        for start in range(0, len(learners), size):
-            batch = learners[start : start + size]
-            found = first._descend(cls._bests(batch, bases, data))
-            yield list(zip(batch, found, strict=True))
-
-    def _descend(self, bests: Sequence[BestByHinge]) -> list[Composed]:
-        """Solve the problems of a batch in step, with the options that all have in common."""
-        solutions = solve_in_step(
-            accelerate,
-            bests[0].problems,
-            [best.weights for best in bests],
-            max_iter=self._iterations(),
-            tol=self.tol,
-            callbacks=[best.offer for best in bests],
-        )
-        return [
-            best.composed(solution.stop_reason)
-            for best, solution in zip(bests, solutions, strict=True)
-        ]
-
-    @classmethod
-    def _bests(
-        cls, learners: Sequence[Self], bases: FloatArray, data: TripletData
-    ) -> list[BestByHinge]:
-        betas = [float(learner.beta) for learner in learners]
-        problems = HingeCompositions(data.sums, bases, betas, WIDTH)
-        return [
-            BestByHinge(problems, number, learner._report(bases, data.scale))
-            for number, learner in enumerate(learners)
-        ]
-
-    def _iterations(self) -> int:
-        return MAX_ITER[self.solver] if self.max_iter is None else self.max_iter
-
-    def _report(self, bases: FloatArray, scale: float) -> Callable[[Progress], bool | None] | None:
-        return fit_callback(
+        bases = self._bases(data, rng)
+        problem = SmoothedHinge(data.sums, bases, float(self.beta), WIDTH)
+        report = fit_callback(
             type(self).__name__,
             self.callback,
             self.verbose,
             0,
-            lambda w: self._to_components(w, bases, scale),
+            lambda w: self._to_components(w, bases, data.scale),
         )
+        best = BestByHinge(problem, report)
+        if self.solver != "smoothed":
+            return best.composed(self._draw(data, best, rng))
+        solution = accelerated_projected_gradient(
+            problem,
+            best.weights,
+            max_iter=self._iterations(),
+            tol=self.tol,
+            callback=best.offer,
+        )
+        return best.composed(solution.stop_reason)
+
+    def _iterations(self) -> int:
+        return MAX_ITER[self.solver] if self.max_iter is None else self.max_iter
 
     def _draw(self, data: TripletData, best: BestByHinge, rng: np.random.RandomState) -> str:
         from vicinal.learners._scml_steps import DualAveraging
 
         averaging = DualAveraging(
             data.sums.X,
-            best.problems.bases,
+            best.problem.bases,
             data.triplets,
             beta=float(self.beta),
             gamma=float(self.gamma),

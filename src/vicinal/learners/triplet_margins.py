@@ -70,15 +70,15 @@ class TripletSums:
         pair_distances(np.ascontiguousarray(self.X @ L.T), self._a, self._b, distances)
         return distances[self._far] - distances[self._near]
 
-    def laplacians(self, u: FloatArray, V: FloatArray) -> FloatArray:
-        """(b, n, c) Lap·V of V (n, c) for each of b weightings u (b, t) of the triplets.
+    def laplacian(self, u: FloatArray, V: FloatArray) -> FloatArray:
+        """(n, c) Lap·V of V (n, c) for the weights u (t,) of the triplets.
 
         Σ_r u_r (v_il v_ilᵀ − v_ij v_ijᵀ) = Vᵀ·Lap·V.
         """
-        from vicinal.learners._triplet_sums import add_laplacians
+        from vicinal.learners._triplet_sums import add_laplacian
 
-        out = np.zeros((len(u), *V.shape))
-        add_laplacians(V, self._a, self._b, self._near, self._far, u, out)
+        out = np.zeros(V.shape)
+        add_laplacian(V, self._a, self._b, self._near, self._far, u, out)
         return out
 
     def moments(self, bases: FloatArray, u: FloatArray, c: FloatArray) -> tuple[Any, Any]:
@@ -104,10 +104,10 @@ class TripletSums:
         """(len(pairs), k) squared differences between the rows of P (n, k)."""
         return (P[self._a[pairs]] - P[self._b[pairs]]) ** 2
 
-    def scatters(self, u: FloatArray) -> FloatArray:
-        """(b, d, d) Σ_r u_r (x_il x_ilᵀ − x_ij x_ijᵀ) for each of b weightings u (b, t)."""
-        A = self.X.T @ self.laplacians(u, self.X)
-        return 0.5 * (A + A.swapaxes(1, 2))
+    def scatter(self, u: FloatArray) -> FloatArray:
+        """(d, d) Σ_r u_r (x_il x_ilᵀ − x_ij x_ijᵀ) for the weights u (t,) of the triplets."""
+        A = self.X.T @ self.laplacian(u, self.X)
+        return 0.5 * (A + A.T)
 
 
 def compose(weights: FloatArray, bases: FloatArray) -> FloatArray:

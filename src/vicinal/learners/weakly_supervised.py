@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,6 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.supervision import Pairs, Triplets, check_pairs, check_triplets
-from vicinal.learners.together import take_checked
 
 
 class _WeakLearner(MetricLearner):
@@ -40,19 +38,9 @@ class PairLearner(_WeakLearner):
         y : array-like of shape (n_samples,)
             Class labels.
         """
-        return self._learn_pairs(*self._labeled_pairs(X, y))
-
-    @classmethod
-    def _fit_alike(cls, learners: Sequence[Self], X: Any, y: Any) -> None:
-        first = learners[0]
-        rows, pairs = first._labeled_pairs(X, y)
-        take_checked(learners, X)
-        for learner in learners:
-            learner._learn_pairs(rows, pairs)
-
-    def _labeled_pairs(self, X: Any, y: Any) -> tuple[FloatArray, Pairs]:
         X, codes = self._check_labeled(X, y)
-        return X, self._pairs_from_labels(X, codes, check_random_state(self.random_state))
+        pairs = self._pairs_from_labels(X, codes, check_random_state(self.random_state))
+        return self._learn_pairs(X, pairs)
 
     def fit_pairs(self, X: Any, pairs: Any, similar: ArrayLike) -> Self:
         """Learn the metric from given pairs.

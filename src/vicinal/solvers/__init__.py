@@ -20,8 +20,7 @@ in the dtype of the start, which is never written to. Ctrl-C returns the best po
 reason "interrupted"; a start at which J is not finite is a ``ValueError``. Solvers never print or
 warn: that is for the caller, who knows what the numbers mean.
 
-A new solver is one function ``descend(run) -> StopReason`` (``run.py``) and one line below. One
-that yields the points it wants evaluated can solve small problems in step (``in_step.py``).
+A new solver is one function ``descend(run) -> StopReason`` (``run.py``) and one line below.
 """
 
 from collections.abc import Callable, Mapping

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vicinal._typing import FloatArray
-from vicinal.solvers.problem import Callback, Problem, Solution
-from vicinal.solvers.run import Point, Run, Steps, follow, norm, solve
+from vicinal.solvers.problem import Callback, Problem, Solution, StopReason
+from vicinal.solvers.run import Point, Run, norm, solve
 
 SHRINK = 0.5
 GROW = 1.1
 LEAP = 2.0
 """The step doubles where the objective bends less than a quarter of what the step allows for."""
-
-Result = TypeVar("Result")
-Asking: TypeAlias = Generator[FloatArray, Point, Result]
-"""A part of the steps that has something to tell at its end."""
 
 
 def accelerated_projected_gradient(
@@ -52,7 +47,7 @@ def accelerated_projected_gradient(
     An iteration is one accelerated step: an evaluation at θ̂, one at y where there is momentum, and
     one for each halving.
     """
-    return solve(follow(accelerate), problem, start, max_iter=max_iter, tol=tol, callback=callback)
+    return solve(_accelerate, problem, start, max_iter=max_iter, tol=tol, callback=callback)
 
 
 class _Trial(NamedTuple):
@@ -74,15 +69,14 @@ class _Trial(NamedTuple):
         return self.eta * (LEAP if self.bend <= 0.25 else GROW)
 
 
-def accelerate(run: Run) -> Steps:
-    """The steps of `accelerated_projected_gradient`."""
+def _accelerate(run: Run) -> StopReason:
     if reason := run.stop(run.pg_norm(run.start)):
         return reason
     here = ahead = run.start
     eta, t, halvings = run.first_step(run.start.gradient), 1.0, 2
     while not (ahead is here and run.vanishes(eta * norm(here.gradient))):
         plain = ahead is here
-        trial = yield from _backtrack(run, ahead, eta, halvings)
+        trial = _backtrack(run, ahead, eta, halvings)
         halvings = 2 if trial.sound else 1  # kinks come in rows: waste less on the next
         accepted = trial.point.value < here.value
         arrived = trial.point if accepted else here
@@ -96,7 +90,7 @@ def accelerate(run: Run) -> Steps:
             return reason
         if accepted:
             eta = trial.next_eta
-            ahead, t = yield from _look_ahead(run, here, trial, t)
+            ahead, t = _look_ahead(run, here, trial, t)
         else:
             eta = SHRINK * trial.eta if plain else eta
             ahead, t = here, 1.0
@@ -104,21 +98,21 @@ def accelerate(run: Run) -> Steps:
     return "step"
 
 
-def _backtrack(run: Run, ahead: Point, eta: float, halvings: int) -> Asking[_Trial]:
+def _backtrack(run: Run, ahead: Point, eta: float, halvings: int) -> _Trial:
     """The first trial with a sound step, or the lowest one where a few halvings find none."""
-    lowest = trial = yield from _try(run, ahead, eta)
+    lowest = trial = _try(run, ahead, eta)
     while not trial.sound and halvings > 0:
         halvings -= 1
         eta *= SHRINK
-        trial = yield from _try(run, ahead, eta)
+        trial = _try(run, ahead, eta)
         if trial.sound or trial.point.value < lowest.point.value:
             lowest = trial
     return lowest
 
 
-def _try(run: Run, ahead: Point, eta: float) -> Asking[_Trial]:
+def _try(run: Run, ahead: Point, eta: float) -> _Trial:
     params = run.project(ahead.params - eta * ahead.gradient)
-    point = yield params
+    point = run.evaluate(params)
     move = params - ahead.params
     slope = float(np.vdot(ahead.gradient, move))
     rounding = 10 * float(np.finfo(run.dtype).eps) * abs(ahead.value)
@@ -127,12 +121,12 @@ def _try(run: Run, ahead: Point, eta: float) -> Asking[_Trial]:
     return _Trial(point, move, eta, 2 * eta * rise / square if rise > 0 and square > 0 else 0.0)
 
 
-def _look_ahead(run: Run, here: Point, trial: _Trial, t: float) -> Asking[tuple[Point, float]]:
+def _look_ahead(run: Run, here: Point, trial: _Trial, t: float) -> tuple[Point, float]:
     """y and t of the next step; y is the trial itself where there is no momentum."""
     travel = trial.point.params - here.params
     t_next = (1 + math.sqrt(1 + 4 * t * t)) / 2
     momentum = (t - 1) / t_next
     if momentum == 0:
         return trial.point, t_next
-    ahead = yield run.project(trial.point.params + momentum * travel)
+    ahead = run.evaluate(run.project(trial.point.params + momentum * travel))
     return (ahead, t_next) if math.isfinite(ahead.value) else (trial.point, 1.0)

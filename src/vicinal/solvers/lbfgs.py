@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -40,60 +39,31 @@ def lbfgs(
     (usual at the kinks of a hinge) but has seen a lower point, that point is the next iterate, and
     SciPy starts from it anew; where it has seen none, the run ends ("step").
     """
-    return solve(_QuasiNewton(), problem, start, max_iter=max_iter, tol=tol, callback=callback)
+    return solve(_quasi_newton, problem, start, max_iter=max_iter, tol=tol, callback=callback)
 
 
-def lbfgs_at(
-    problem: Problem, start: ArrayLike, *, stops: Sequence[int], tol: float = 1e-5
-) -> list[Solution]:
-    """The solutions of ``lbfgs`` for each of these ``max_iter``, from one descent.
-
-    A descent with a smaller ``max_iter`` is the beginning of one with a larger.
-    """
-    descend = _QuasiNewton(frozenset(stops))
-    last = solve(descend, problem, start, max_iter=max(stops), tol=tol, callback=None)
-    return [descend.stopped.get(stop, last) for stop in stops]
-
-
-Stop: TypeAlias = Callable[[Run, Point, Point], StopReason | None]
-
-
-class _QuasiNewton:
-    """The descent; it keeps what it would return if it were stopped after certain iterations."""
-
-    def __init__(self, stops: frozenset[int] = frozenset()) -> None:
-        self._stops = stops
-        self.stopped: dict[int, Solution] = {}
-
-    def __call__(self, run: Run) -> StopReason:
-        if reason := self.stop(run, run.start, run.start):
-            return reason
-        base, length = run.start, FIRST_MOVE * run.scale
-        while True:
-            search = _Search(run, self.stop, base, length)
-            try:
-                _minimize(search, run.max_iter)
-            finally:
-                found = search.lowest.value < run.best.value
-                run.keep(search.lowest)
-            if search.reason is not None:
-                return search.reason
-            if not found:
-                return "step"
-            # The line search failed, but not without descending: go on from there, without memory.
-            length = norm(search.lowest.params - base.params)
-            base = search.lowest
-            if run.finish_iteration(base, length):
-                return "callback"
-            if reason := self.stop(run, base, base):
-                return reason
-
-    def stop(self, run: Run, point: Point, lowest: Point) -> StopReason | None:
-        """Whether to stop at this iterate, ``lowest`` being the lowest point evaluated so far."""
-        reason = run.stop(norm(point.gradient))
-        if reason is None and run.n_iter in self._stops:
-            self.stopped[run.n_iter] = run.solution("max_iter", lowest)
+def _quasi_newton(run: Run) -> StopReason:
+    if reason := run.stop(norm(run.start.gradient)):
         return reason
+    base, length = run.start, FIRST_MOVE * run.scale
+    while True:
+        search = _Search(run, base, length)
+        try:
+            _minimize(search, run.max_iter)
+        finally:
+            found = search.lowest.value < run.best.value
+            run.keep(search.lowest)
+        if search.reason is not None:
+            return search.reason
+        if not found:
+            return "step"
+        # The line search failed, but not without descending: go on from there, without memory.
+        length = norm(search.lowest.params - base.params)
+        base = search.lowest
+        if run.finish_iteration(base, length):
+            return "callback"
+        if reason := run.stop(norm(base.gradient)):
+            return reason
 
 
 def _minimize(search: _Search, max_iter: int) -> None:
@@ -119,8 +89,8 @@ def _minimize(search: _Search, max_iter: int) -> None:
 class _Search:
     """What SciPy calls: it scales, remembers the last evaluation, and reports each iteration."""
 
-    def __init__(self, run: Run, stop: Stop, base: Point, length: float) -> None:
-        self._run, self._stop = run, stop
+    def __init__(self, run: Run, base: Point, length: float) -> None:
+        self._run = run
         self._length = length
         self._height = length * norm(base.gradient)
         self._iterate = self._last = self.lowest = base
@@ -172,6 +142,6 @@ class _Search:
         if run.finish_iteration(point, move):
             self.reason = "callback"
         else:
-            self.reason = self._stop(run, point, self.lowest)
+            self.reason = run.stop(norm(point.gradient))
         if self.reason is not None:
             raise StopIteration

@@ -2,14 +2,13 @@
 
 A solver is a function ``descend(run) -> StopReason``. It evaluates and projects through the run,
 tells it of every accepted point and every finished iteration, and asks it whether to stop;
-``solve`` turns what the run has seen into a ``Solution``. Written as a generator (`Steps`) that
-asks for its points, it can go in step with other runs too (``in_step.py``).
+``solve`` turns what the run has seen into a ``Solution``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,12 +31,6 @@ class Point(NamedTuple):
     params: FloatArray
     value: float
     gradient: FloatArray
-
-
-def evaluated(params: FloatArray, value: float, gradient: FloatArray) -> Point:
-    """The point; where J or its gradient is not finite J counts as +∞: no step goes there."""
-    finite = math.isfinite(value) and bool(np.isfinite(gradient).all())
-    return Point(params, float(value) if finite else math.inf, gradient)
 
 
 class Run:
@@ -74,8 +67,10 @@ class Run:
         self.scale = self._first_scale()
 
     def evaluate(self, params: FloatArray, rows: NDArray[np.intp] | None = None) -> Point:
-        """J and ∇J at ``params``."""
-        return evaluated(params, *self.problem.value_and_gradient(params, rows))
+        """J and ∇J at ``params``; where either is not finite J counts as +∞: no step goes there."""
+        value, gradient = self.problem.value_and_gradient(params, rows)
+        finite = math.isfinite(value) and bool(np.isfinite(gradient).all())
+        return Point(params, float(value) if finite else math.inf, gradient)
 
     def project(self, params: FloatArray) -> FloatArray:
         """ψ(params): the nearest feasible point, in the dtype of the start."""
@@ -134,12 +129,10 @@ class Run:
             tol=self.tol,
         )
 
-    def solution(self, reason: StopReason, seen: Point | None = None) -> Solution:
-        """The best point, with the evidence; ``seen`` if that is better, though no iterate."""
-        best, history = self.best, self.history
-        if seen is not None and seen.value < best.value:
-            best, history = seen, [*history, seen.value]
-        return Solution(best.params, best.value, self.n_iter, reason, np.array(history))
+    def solution(self, reason: StopReason) -> Solution:
+        """The best point, and how it was found."""
+        best, history = self.best, np.array(self.history)
+        return Solution(best.params, best.value, self.n_iter, reason, history)
 
     def _feasible(self, params: FloatArray) -> FloatArray:
         """The start itself, to the last bit, unless more than rounding makes it infeasible."""
@@ -159,24 +152,6 @@ class Run:
 
 
 Descent: TypeAlias = Callable[[Run], StopReason]
-Steps: TypeAlias = Generator[FloatArray, Point, StopReason]
-"""A descent that yields the θ it wants evaluated, and is sent the point."""
-
-
-def follow(steps: Callable[[Run], Steps]) -> Descent:
-    """The descent that takes these steps alone."""
-
-    def descend(run: Run) -> StopReason:
-        asking, point = steps(run), None
-        while True:
-            try:
-                params = asking.send(point)  # type: ignore[arg-type]  # None starts it
-            except StopIteration as end:
-                reason: StopReason = end.value
-                return reason
-            point = run.evaluate(params)
-
-    return descend
 
 
 def solve(

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments import tuning
 from experiments.methods import METHODS, Method, Stage
 from experiments.splits import folds, prepare
 from experiments.tuning import Training, tune, vote_hits
@@ -89,21 +88,22 @@ def test_configurations_start_from_the_one_before_in_their_fold(training, monkey
     assert choice.factor.shape == (13, 13)
 
 
-@pytest.mark.parametrize("name", ["scml", "boostmetric", "nca", "itml"])
-def test_batches_choose_as_one_by_one(training, monkeypatch, name):
-    training, method = replace(training, protocol="honest"), METHODS[name]
-    batches = []
+def test_configurations_without_a_path_are_fitted_one_by_one_until_they_are_dropped(
+    training, monkeypatch
+):
+    made = []
 
-    def one_by_one(learners, X, y):
-        batches.append(len(learners))
-        for learner in learners:
-            learner.fit(X, y)
+    def make(self, parameters, protocol, seed, init=None):
+        made.append(init)
+        return original(self, parameters, protocol, seed, init)
 
-    together = tune(method, training)
-    monkeypatch.setattr(tuning, "fit_together", one_by_one)
-    assert together == tune(method, training)
+    original = Method.make
+    monkeypatch.setattr(Method, "make", make)
+    method, training = METHODS["itml"], replace(training, protocol="honest")
+    choice = tune(method, training)
     n = len(method.stages("honest")[0].values)
-    assert batches == [n, n, n // 2, n // 4, max(1, n // 8)]  # those of a fold at once
+    assert choice.n_fits == len(made) == n + n + n // 2 + n // 4 + max(1, n // 8)
+    assert made == [None] * len(made)
 
 
 def test_hits_of_every_k_are_those_of_the_classifier(training, wine):

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
 from vicinal.solvers import lbfgs
-from vicinal.solvers.lbfgs import lbfgs_at
 
 
 class Function:
@@ -120,36 +119,3 @@ def test_float32_problem_sees_the_params_that_are_returned():
     problem = Recording(rosen, rosen_der)
     solution = lbfgs(problem, start().astype(np.float32), max_iter=200, tol=1e-6)
     assert values[solution.params.tobytes()] == solution.value
-
-
-def hinges(n=40, seed=59):
-    """Σ [1 − aᵀx]₊ + ‖x‖²/9: at kinks line searches fail, or pass by a lower point."""
-    A = np.random.default_rng(seed).normal(size=(n, 6)) + 0.3
-
-    def value(x):
-        return float(np.maximum(1 - A @ x, 0).sum() + x @ x / 9)
-
-    def gradient(x):
-        return -A.T @ (A @ x < 1).astype(float) + 2 * x / 9
-
-    return Function(value, gradient)
-
-
-@pytest.mark.parametrize("make", [lambda: Function(rosen, rosen_der), hinges])
-@pytest.mark.parametrize("tol", [0.0, 0.1])
-def test_one_descent_gives_the_solutions_of_every_max_iter(make, tol):
-    stops = [40, *range(1, 40), 7]
-    problem = make()
-    found = lbfgs_at(problem, start(), stops=stops, tol=tol)
-    longest = make()
-    reasons = set()
-    for stop, solution in zip(stops, found, strict=True):
-        alone = lbfgs(longest if stop == 40 else make(), start(), max_iter=stop, tol=tol)
-        np.testing.assert_array_equal(solution.params, alone.params)
-        np.testing.assert_array_equal(solution.history, alone.history)
-        assert (solution.value, solution.n_iter) == (alone.value, alone.n_iter)
-        assert solution.stop_reason == alone.stop_reason
-        reasons.add(alone.stop_reason)
-    assert problem.count == longest.count  # of the longest alone
-    assert "max_iter" in reasons
-    assert tol == 0 or len(reasons) > 1

@@ -1,0 +1,109 @@
+"""How a fit ends: wrong parameters, warnings, interrupts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+
+from vicinal.exceptions import ConvergenceWarning, SaturatedStartWarning
+from vicinal.learners.ann import ANN
+from vicinal.learners.boosting import Boosting
+from vicinal.learners.boostmetric import BoostMetric
+from vicinal.learners.itml import ITML
+from vicinal.learners.nca import NCA
+from vicinal.learners.scml import SCML
+from vicinal.learners.smoothed_hinge import SmoothedHinge
+from vicinal.objective.neighbor_objective import NeighborObjective
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.mark.parametrize(
+    ("learner", "error", "message"),
+    [
+        (SCML(-1.0), ValueError, "beta"),
+        (NCA(max_iter=0), ValueError, "max_iter"),
+        (NCA(max_iter="5"), TypeError, "max_iter must be an instance of int"),
+        (ANN(similar=1.0), ValueError, r"similar=1\.0"),
+        (ITML(n_pairs=20.0), TypeError, "n_pairs"),
+    ],
+)
+def test_a_bad_parameter_is_an_error(wine, learner, error, message):
+    with pytest.raises(error, match=message):
+        clone(learner).fit(*wine)
+
+
+@pytest.mark.parametrize(
+    ("learner", "warning"),
+    [
+        (SCML(max_iter=2), ConvergenceWarning),
+        (SCML(10.0), SaturatedStartWarning),
+        (BoostMetric(max_iter=1), ConvergenceWarning),
+        (ITML(max_iter=1), ConvergenceWarning),
+        (NCA(max_iter=1), ConvergenceWarning),
+    ],
+)
+def test_a_warning_names_the_line_of_the_fit(wine, learner, warning):
+    with pytest.warns(warning) as caught:
+        clone(learner).fit(*wine)
+    assert caught[0].filename == __file__
+
+
+def count_calls(monkeypatch, owner, name, interrupt_at=0):
+    """Count the calls of a method; one of them may be interrupted."""
+    calls, original = [], getattr(owner, name)
+
+    def call(*given, **options):
+        calls.append(1)
+        if len(calls) == interrupt_at:
+            raise KeyboardInterrupt
+        return original(*given, **options)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("learner", "owner", "name", "number"),
+    [
+        (BoostMetric(), Boosting, "leading", 4),
+        (SCML(1e-3, random_state=0), SmoothedHinge, "value_and_gradient", 30),
+        (NCA(), NeighborObjective, "value_and_gradient", 20),
+    ],
+)
+def test_an_interrupt_keeps_what_was_learned(wine, monkeypatch, learner, owner, name, number):
+    calls = count_calls(monkeypatch, owner, name, interrupt_at=number)
+    learner = clone(learner)
+    with pytest.raises(KeyboardInterrupt, match="what it had learned is kept"):
+        learner.fit(*wine)
+    assert len(calls) == number
+    assert learner.stop_reason_ == "interrupted"
+    assert not learner.converged_
+    assert learner.transform(wine[0]).shape[0] == 178
+    assert learner.objective_ < learner.history_[0]
+
+
+def test_the_hinge_loss_of_an_iterate_is_not_computed_again(wine, monkeypatch):
+    evaluations = count_calls(monkeypatch, SmoothedHinge, "value_and_gradient")
+    margins = count_calls(monkeypatch, SmoothedHinge, "_margins")
+    learner = SCML(1e-3, max_iter=50, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        learner.fit(*wine)
+    assert len(margins) - len(evaluations) < 0.1 * learner.n_iter_  # where a step was rejected
+
+
+def test_smoothed_hinge_is_evaluated_on_all_rows(wine):
+    from vicinal.learners.supervision import nearest_triplets
+    from vicinal.learners.triplet_margins import TripletSums
+
+    X, y = wine
+    problem = SmoothedHinge(TripletSums(X, nearest_triplets(X, y, 1, 1)), np.eye(13), 0.1, 1e-3)
+    with pytest.raises(ValueError, match="all rows"):
+        problem.value_and_gradient(np.ones(13), np.arange(3))
