@@ -14,12 +14,15 @@ Ray does the same after ``ray.util.joblib.register_ray()`` with ``"ray"``.
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache
 from typing import Protocol
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -31,6 +34,8 @@ from experiments.store import LEASE, Store
 
 DEATHS = 2
 """A task is tried alone once so many workers have died while it was out."""
+SECONDS_BETWEEN_LOOKS = 0.5
+"""A worker looks so often whether the process that started it is still there."""
 HOPELESS = 3
 """After so many tasks have died alone and none has succeeded, it is not the tasks."""
 
@@ -124,7 +129,8 @@ class _Run:
         parallel = Parallel(
             n_jobs=n_jobs, batch_size=1, pre_dispatch="n_jobs + 1", return_as="generator_unordered"
         )
-        for record in parallel(delayed(attempt)(task) for task in tasks):
+        caller = os.getpid()
+        for record in parallel(delayed(attempt)(task, caller) for task in tasks):
             self._save(record)
 
     def _compute_alone(self, task: Task) -> None:
@@ -148,15 +154,18 @@ class _Run:
         self._succeeded += record.error is None
 
 
-def attempt(task: Task) -> Record:
+def attempt(task: Task, caller: int | None = None) -> Record:
     """Compute a task on one thread; an error becomes its record.
 
     Parameters
     ----------
     task : what to compute
+    caller : the process that runs the tasks; a worker that is its child ends with it
     """
     import numba
 
+    if caller == os.getppid():
+        _end_with(caller)
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
@@ -168,6 +177,18 @@ def attempt(task: Task) -> Record:
         return task.failure(_in_words(error))
     finally:
         numba.set_num_threads(threads)
+
+
+@cache  # once per worker
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent is gone, whatever ended the parent."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _in_words(error: Exception) -> str:

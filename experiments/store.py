@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import Field, asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,13 +57,11 @@ class Store:
             self.path, timeout=60.0, isolation_level=None, check_same_thread=False
         )
         try:
-            self._make_tables()
-        except sqlite3.OperationalError:  # locked, the disk is full, and the like
+            with self._errors_in_words():
+                self._make_tables()
+        except BaseException:
             self._db.close()
             raise
-        except sqlite3.DatabaseError as error:
-            self._db.close()
-            raise ValueError(f"{path} is no file of vicinal reproduce: {error}") from error
         self.host, self.pid, self.workers = socket.gethostname(), os.getpid(), 1
 
     def _make_tables(self) -> None:
@@ -86,7 +84,8 @@ class Store:
 
     def close(self) -> None:
         """Close, everything in the one file."""
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with suppress(sqlite3.DatabaseError):  # locked or damaged: what is written stays written
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
     def __enter__(self) -> Store:
@@ -97,14 +96,27 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+        with self._lock, self._errors_in_words():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
             except BaseException:
-                self._db.execute("ROLLBACK")
+                with suppress(sqlite3.OperationalError):  # SQLite may have rolled back already
+                    self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+
+    @contextmanager
+    def _errors_in_words(self) -> Iterator[None]:
+        """Turn errors of SQLite into errors that name the file."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:  # locked, the disk is full, unreadable text
+            raise OSError(f"{self.path}: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise ValueError(
+                f"{self.path} is not a file of results, or it is damaged: {error}"
+            ) from error
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """What the file answers.
@@ -113,7 +125,7 @@ class Store:
         ----------
         query, values : SQL that changes nothing, and what stands for its question marks
         """
-        with self._lock:
+        with self._lock, self._errors_in_words():
             return self._db.execute(query, values).fetchall()
 
     # ------------------------------------------------------------------------------- tasks

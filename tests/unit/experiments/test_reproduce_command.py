@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 typer = pytest.importorskip("typer")
@@ -106,7 +107,26 @@ def test_a_file_that_is_no_database_is_said_in_one_line(tmp_path, command):
     out = tmp_path / "out" if command == "merge" else tmp_path
     text = invoke(command, *sources, "--out", out)
     assert text.startswith("2\n")
-    assert "is no file of vicinal reproduce" in " ".join(re.sub(r"[│\n]", " ", text).split())
+    assert "is not a file of results" in " ".join(re.sub(r"[│\n]", " ", text).split())
+
+
+@pytest.mark.parametrize("command", ["status", "table2", "tables"])
+@pytest.mark.parametrize("seed", range(5))
+def test_damaged_pages_are_said_in_one_line(tmp_path, command, seed):
+    path = tmp_path / "results.sqlite"
+    with Store(path) as store:
+        fill(store, splits=2)
+    data = bytearray(path.read_bytes())
+    rng = np.random.default_rng(seed)
+    for start in range(4096, len(data), 4096):  # the schema, on the first page, stays readable
+        data[start : start + 100] = rng.bytes(100)
+    path.write_bytes(bytes(data))
+    options = ["--datasets", "cars", "--data", tmp_path] if command == "table2" else []
+    options += ["--claims", tmp_path / "claims.md"] if command == "tables" else []
+    code, *lines = invoke(command, *options, "--out", tmp_path).splitlines()
+    assert code == "1"
+    assert lines[-1].startswith(f"error: {path}")
+    assert "damaged" in lines[-1] or "malformed" in lines[-1]
 
 
 def test_merging_what_is_not_there_is_said_in_one_line(tmp_path):

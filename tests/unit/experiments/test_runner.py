@@ -66,6 +66,23 @@ def test_kill_loses_at_most_what_is_being_computed(tmp_path):
     assert not done & set(again)  # nothing is computed a second time
 
 
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    path, log = tmp_path / "r.sqlite", tmp_path / "log"
+    running = start(path, log, 50, 0.3, 2)
+    wait_for_records(path, 2)
+    workers = _children(running.pid)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    if not workers:
+        pytest.skip("cannot see the children of a process here")
+    end = time.monotonic() + 20
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < end, "a worker is still there"
+        time.sleep(0.05)
+    left = [*Path("/dev/shm").glob(f"*_{running.pid}_*"), *tmp_path.glob("*.tmp")]
+    assert not left
+
+
 def test_two_processes_share_one_file(tmp_path):
     path, log = tmp_path / "r.sqlite", tmp_path / "log"
     Store(path).close()
@@ -98,12 +115,12 @@ def test_a_killed_worker_does_not_end_the_run(tmp_path):
     path, log = tmp_path / "r.sqlite", tmp_path / "log"
     running = start(path, log, 6, 0.3, 2)
     wait_for_records(path, 2)
-    worker = _child(running.pid)
-    if worker is None:
+    workers = _children(running.pid)
+    if not workers:
         running.kill()
         running.wait()
         pytest.skip("cannot see the children of a process here")
-    os.kill(worker, signal.SIGKILL)
+    os.kill(workers[0], signal.SIGKILL)
     assert running.wait() == 0
     with Store(path) as store:
         assert len(store.records(Measurement)) == 6
@@ -128,8 +145,9 @@ def test_where_every_process_dies_the_run_says_so(tmp_path):
         assert len(store.records(Measurement)) < 3
 
 
-def _child(pid: int) -> int | None:
-    """A loky worker of the process: one that has the toy module loaded by its command line."""
+def _children(pid: int) -> list[int]:
+    """The loky workers of a process."""
+    found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             status = (entry / "status").read_text()
@@ -137,5 +155,5 @@ def _child(pid: int) -> int | None:
         except OSError:
             continue
         if f"PPid:\t{pid}\n" in status and "popen_loky" in command:
-            return int(entry.name)
-    return None
+            found.append(int(entry.name))
+    return found

@@ -176,7 +176,7 @@ def test_files_of_other_machines_are_merged(store, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no results\.csv"):
         store.merge([tmp_path / "empty"])
     (tmp_path / "notes.txt").write_text("no database, whatever its name")
-    with pytest.raises(ValueError, match=r"notes\.txt is no file of vicinal reproduce"):
+    with pytest.raises(ValueError, match=r"notes\.txt is not a file of results"):
         store.merge([tmp_path / "notes.txt"])
 
 
