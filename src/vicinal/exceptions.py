@@ -25,6 +25,11 @@ class IdentifierColumnWarning(UserWarning):
     """A column looks like a row number or an identifier, which tells nothing about new rows."""
 
 
+def missing_extra(user: str, package: str, extra: str) -> ImportError:
+    """The error to raise where a package of an optional extra is not installed."""
+    return ImportError(f"{user} needs {package}: pip install 'vicinal[{extra}]'", name=package)
+
+
 __all__ = [
     "ConvergenceWarning",
     "ExcludedRowsWarning",
@@ -32,4 +37,5 @@ __all__ = [
     "ModelFileError",
     "SaturatedStartWarning",
     "TimeLimitWarning",
+    "missing_extra",
 ]

@@ -10,6 +10,7 @@ import typer
 from vicinal.cli.options import AsJson, ModelPath, require_place
 from vicinal.cli.output import Output
 from vicinal.cli.predict import load_table_model
+from vicinal.fitted_model import MeanMetric
 
 FORMATS = ("onnx", "faiss", "npy")
 
@@ -36,10 +37,12 @@ def export(
     require_place(out, "--out", model)
     output = Output(as_json)
     fitted = load_table_model(model)
-    if getattr(fitted.estimator, "mode", "") == "committee":
+    if isinstance(fitted.fitted.metric, MeanMetric):
         raise ValueError(
             "a committee has several metrics, and no one transform; use vicinal fit --method single"
         )
+    if not fitted.fitted.steps:
+        raise ValueError("plain K-NN has learned no transform that could be exported")
     from vicinal.export import to_faiss, to_npy, to_onnx
 
     if to == "onnx":

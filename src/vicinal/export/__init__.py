@@ -5,7 +5,6 @@ are the learned ones; a scaler or a PCA before the learner is part of it.
 """
 
 from vicinal.export.faiss_index import to_faiss
-from vicinal.export.npy_folder import to_npy
-from vicinal.export.onnx_graph import to_onnx
+from vicinal.export.transform_files import to_npy, to_onnx
 
 __all__ = ["to_faiss", "to_npy", "to_onnx"]

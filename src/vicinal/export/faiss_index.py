@@ -6,15 +6,19 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
 from vicinal.atomic_write import whole_file
+from vicinal.exceptions import missing_extra
 from vicinal.export.affine import transform_steps
-from vicinal.export.extras import missing_extra
 
 
 def to_faiss(
-    model: Any, X: Any, path: str | os.PathLike[str], ids: ArrayLike | None = None
+    model: BaseEstimator,
+    X: ArrayLike,
+    path: str | os.PathLike[str],
+    ids: ArrayLike | None = None,
 ) -> None:
     """Write the transformed rows of X as a FAISS index of exact Euclidean search.
 
@@ -37,7 +41,7 @@ def to_faiss(
     try:
         import faiss
     except ImportError as error:
-        raise missing_extra("faiss") from error
+        raise missing_extra("this export", "faiss", "export") from error
     for step in steps:
         X = step.transform(X)
     Z = np.ascontiguousarray(X, dtype=np.float32)
@@ -53,10 +57,10 @@ def to_faiss(
         faiss.write_index(index, str(temporary))
 
 
-def _as_ids(ids: ArrayLike, n: int) -> Any:
+def _as_ids(ids: ArrayLike, n: int) -> NDArray[np.int64]:
     numbers = np.asarray(ids)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f"ids must be {n} integers, one a row of X; got {numbers.dtype} {numbers.shape}"
+            f"ids must be {n} integers, one per row of X; got {numbers.dtype} {numbers.shape}"
         )
     return np.ascontiguousarray(numbers, dtype=np.int64)

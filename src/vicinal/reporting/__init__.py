@@ -2,7 +2,7 @@
 
 .. code-block:: text
 
-    subject      the parts of a model            inputs       rows, labels and names, checked
+    inputs       rows, labels and names, checked
     evaluation   held-out or out-of-fold predictions          plain_knn    the line to beat
     headline, choices, maps (+ neighborhoods), metric, tuning, errors, neighbors_used
     (+ soft_margins), provenance: one section of the page each, as a frozen value of findings

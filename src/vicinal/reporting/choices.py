@@ -1,4 +1,4 @@
-"""What was chosen, and why, in one sentence each."""
+"""The settings that were chosen, with one sentence each that says why."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from vicinal.automatic.classifier import ANNClassifier
+from vicinal.fitted_model import FittedModel
+from vicinal.learners.base import MetricLearner
 from vicinal.reporting.findings import Chosen
-from vicinal.reporting.subject import Subject
+from vicinal.search.search_cv import ANNSearchCV
 
 SYMBOLS = {"alpha": "α", "gamma": "γ", "n_neighbors": "K"}
 MEANINGS = {
@@ -19,15 +22,15 @@ MEANINGS = {
 }
 
 
-def choices(subject: Subject, reasons: Mapping[str, str] | None = None) -> tuple[Chosen, ...]:
-    """One entry a setting that matters; ``reasons`` are those of settings the model was given."""
-    model = subject.estimator
-    if subject.voter is None:
-        return _committee_choices(model)
-    if hasattr(model, "best_params_"):
-        return _search_choices(model, type(subject.learner).__name__)
+def choices(fitted: FittedModel, reasons: Mapping[str, str] | None = None) -> tuple[Chosen, ...]:
+    """One entry per setting that matters; ``reasons`` are for settings that were given."""
+    if fitted.committee is not None:
+        return _committee_choices(fitted.committee)
+    if fitted.search is not None:
+        return _search_choices(fitted.search)
+    given = _given_choices(fitted.estimator, fitted.voting().n_neighbors)
     known = reasons or {}
-    return tuple(replace(one, why=known.get(one.name, one.why)) for one in _given_choices(subject))
+    return tuple(replace(one, why=known.get(one.name, one.why)) for one in given)
 
 
 def number(value: Any) -> str:
@@ -43,7 +46,7 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.1f} %"
 
 
-def _committee_choices(model: Any) -> tuple[Chosen, ...]:
+def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
     results = model.cv_results_
     n_candidates = len(results["configuration"])
     by_weight = sorted(model.chosen_, key=lambda choice: -choice.weight)
@@ -83,8 +86,9 @@ def _committee_choices(model: Any) -> tuple[Chosen, ...]:
     return tuple(entries)
 
 
-def _search_choices(model: Any, method: str) -> tuple[Chosen, ...]:
+def _search_choices(model: ANNSearchCV) -> tuple[Chosen, ...]:
     error = 1 - float(model.best_score_)
+    method = type(model.best_estimator_).__name__
     entries = [
         Chosen("Method", method, f"The search's own cross-validated error is {percent(error)}.")
     ]
@@ -106,8 +110,7 @@ def _search_choices(model: Any, method: str) -> tuple[Chosen, ...]:
     return tuple(entries)
 
 
-def _given_choices(subject: Subject) -> tuple[Chosen, ...]:
-    learner = subject.learner
+def _given_choices(learner: MetricLearner, n_neighbors: int) -> tuple[Chosen, ...]:
     entries = [Chosen("Method", type(learner).__name__, "Given, not tuned.")]
     parameters = learner.get_params(deep=False)
     entries += [
@@ -115,7 +118,5 @@ def _given_choices(subject: Subject) -> tuple[Chosen, ...]:
         for name in ("alpha", "gamma")
         if isinstance(parameters.get(name), (int, float))
     ]
-    entries.append(
-        Chosen("K", str(subject.n_neighbors), f"Given, not tuned: {MEANINGS['n_neighbors']}.")
-    )
+    entries.append(Chosen("K", str(n_neighbors), f"Given, not tuned: {MEANINGS['n_neighbors']}."))
     return tuple(entries)

@@ -14,9 +14,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.exceptions import ExcludedRowsWarning
+from vicinal.fitted_model import FittedModel
 from vicinal.reporting.plain_knn import plain_predictions
-from vicinal.reporting.subject import Subject
 from vicinal.validation.folds import stratified_folds
 
 N_FOLDS = 5
@@ -58,14 +59,14 @@ class Evaluation:
 
 
 def evaluate(
-    subject: Subject, classes: NDArray[Any], train: LabeledRows, test: LabeledRows | None
+    fitted: FittedModel, classes: NDArray[Any], train: LabeledRows, test: LabeledRows | None
 ) -> Evaluation:
     """Held-out predictions where there are held-out rows, out-of-fold ones else."""
     if test is not None:
-        return _held_out(subject, classes, train, test)
-    if hasattr(subject.estimator, "oof_proba_"):
-        return _out_of_fold(subject, classes, train)
-    return _cross_validated(subject, classes, train)
+        return _held_out(fitted, classes, train, test)
+    if fitted.committee is not None:
+        return _out_of_fold(fitted.committee, classes, train)
+    return _cross_validated(fitted, classes, train)
 
 
 def aligned(probabilities: FloatArray, known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
@@ -76,24 +77,23 @@ def aligned(probabilities: FloatArray, known: NDArray[Any], classes: NDArray[Any
 
 
 def _held_out(
-    subject: Subject, classes: NDArray[Any], train: LabeledRows, test: LabeledRows
+    fitted: FittedModel, classes: NDArray[Any], train: LabeledRows, test: LabeledRows
 ) -> Evaluation:
-    voter = subject.fitted_voter(train.A, classes[train.codes])
+    votes = fitted.voting().fitted_to(train.A, classes[train.codes])
     plain, k = plain_predictions(train.A, train.codes, test.A)
     return Evaluation(
         protocol=f"Measured on {len(test.codes):,} held-out rows that took no part in the fit.",
         held_out=True,
         rows=np.arange(len(test.codes)),
         truth=test.codes,
-        probabilities=aligned(subject.probabilities(voter, test.A), voter.classes_, classes),
+        probabilities=aligned(votes.probabilities(test.A), votes.classes, classes),
         plain=plain,
         plain_note=f"standardized, Euclidean, K = {k} by leave-one-out on the training rows",
         majority=np.full(len(test.codes), np.bincount(train.codes).argmax()),
     )
 
 
-def _out_of_fold(subject: Subject, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
-    model = subject.estimator
+def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
     rows = np.asarray(model.oof_rows_, dtype=np.intp)
     codes = train.codes[rows]
     plain = np.empty_like(rows)
@@ -115,17 +115,17 @@ def _out_of_fold(subject: Subject, classes: NDArray[Any], train: LabeledRows) ->
     )
 
 
-def _cross_validated(subject: Subject, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
+def _cross_validated(fitted: FittedModel, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
     n, codes = len(train.codes), train.codes
     probabilities = np.zeros((n, len(classes)))
     plain, majority = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
     for fit, left_out in _folds(codes):
-        model = _refitted(subject, train.X, classes[codes], fit)
+        model = _refitted(fitted, train.X, classes[codes], fit)
         queries = _safe_indexing(train.X, left_out)
         probabilities[left_out] = aligned(model.predict_proba(queries), model.classes_, classes)
         plain[left_out], _ = plain_predictions(train.A[fit], codes[fit], train.A[left_out])
         majority[left_out] = np.bincount(codes[fit]).argmax()
-    tuned = hasattr(subject.estimator, "best_params_")
+    tuned = fitted.search is not None
     return Evaluation(
         protocol=f"{N_FOLDS}-fold cross-validation of {n:,} rows: each is predicted by a metric "
         "learned without it."
@@ -145,9 +145,9 @@ def _folds(codes: IndexArray) -> Iterator[tuple[IndexArray, IndexArray]]:
     yield from stratified_folds(N_FOLDS, codes, None, SEED)
 
 
-def _refitted(subject: Subject, X: Any, y: NDArray[Any], rows: IndexArray) -> Pipeline:
+def _refitted(fitted: FittedModel, X: Any, y: NDArray[Any], rows: IndexArray) -> Pipeline:
     """The model, fitted to some of the rows."""
     with warnings.catch_warnings():  # the fit of all the rows has said so already
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", ExcludedRowsWarning)
-        return subject.unfitted().fit(_safe_indexing(X, rows), y[rows])
+        return fitted.unfitted().fit(_safe_indexing(X, rows), y[rows])

@@ -1,13 +1,15 @@
-"""From a fitted model and its data to what a report says."""
+"""The content of a report, computed from a fitted model and its data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.fitted_model import CommitteeVotes, FittedModel, NeighborVotes, anatomy
 from vicinal.reporting.choices import choices
 from vicinal.reporting.errors import errors, probability_margins
 from vicinal.reporting.evaluation import Evaluation, LabeledRows, evaluate
@@ -20,13 +22,15 @@ from vicinal.reporting.neighbors_used import committee_neighbors, learner_neighb
 from vicinal.reporting.plain_knn import left_out_votes
 from vicinal.reporting.provenance import Lines, check_provenance, provenance
 from vicinal.reporting.soft_margins import References, row_sides, sides_of
-from vicinal.reporting.subject import Subject, subject_of
 from vicinal.reporting.tuning import tuning
 from vicinal.validation.folds import stratified_sample
+from vicinal.voting.class_mean import ClassMeanKNN
 
 POINTS_SHOWN = 2_000
 EFFECTIVE_ROWS = 200
 """Rows whose effective K a committee is asked for: it takes time, and a histogram needs no more."""
+DEFAULT_K = 5
+"""Votes for a learner that came without a classifier."""
 FEWEST_NEIGHBORS, MOST_NEIGHBORS = 5, 10
 
 
@@ -43,7 +47,7 @@ def examine(
     provenance: Lines | None = None,
     reasons: Mapping[str, str] | None = None,
 ) -> Findings:
-    """What a report says about a fitted model, for :func:`report` and ``vicinal.plot``.
+    """Compute what a report says about a fitted model, for :func:`report` and ``vicinal.plot``.
 
     Parameters
     ----------
@@ -67,15 +71,29 @@ def examine(
     True
     """
     check_provenance(provenance)
-    subject = subject_of(model)
-    inputs = check_inputs(subject, X, y, X_test, y_test, feature_names, ids)
-    evaluation = evaluate(subject, inputs.labels, inputs.train, inputs.test)
-    summary = headline(evaluation, choices(subject, reasons))
-    return _findings(subject, inputs, evaluation, summary, title, provenance)
+    fitted = _with_votes(anatomy(model))
+    inputs = check_inputs(fitted, X, y, X_test, y_test, feature_names, ids)
+    evaluation = evaluate(fitted, inputs.labels, inputs.train, inputs.test)
+    summary = headline(evaluation, choices(fitted, reasons))
+    return _findings(fitted, inputs, evaluation, summary, title, provenance)
+
+
+def _with_votes(fitted: FittedModel) -> FittedModel:
+    """The model, with the vote of 5 neighbors if it is a learner alone."""
+    if fitted.committee is not None:
+        return fitted
+    if fitted.learner is None:
+        raise TypeError(
+            f"cannot report on a {type(fitted.estimator).__name__}: give a fitted ANNClassifier, "
+            "ANNSearchCV, a metric learner of vicinal, or a Pipeline that ends in one of them "
+            "(K-NN may follow)"
+        )
+    default = NeighborVotes(ClassMeanKNN(DEFAULT_K, rule="vote"), fitted.metric)
+    return fitted if fitted.votes is not None else replace(fitted, votes=default)
 
 
 def _findings(
-    subject: Subject,
+    fitted: FittedModel,
     inputs: Inputs,
     evaluation: Evaluation,
     summary: Headline,
@@ -83,44 +101,46 @@ def _findings(
     given: Lines | None,
 ) -> Findings:
     picked = stratified_sample(inputs.pooled_codes, POINTS_SHOWN)  # training rows, then held-out
-    shown = _shown(subject, inputs, evaluation, picked)
-    M = subject.metric()
+    shown = _shown(fitted, inputs, evaluation, picked)
+    M = fitted.metric.matrix()
     train = ~shown.held_out
     before = project(shown.A / shown.scale, train, shown.labels)
     after = project(shown.Z, train, shown.labels)
-    k = min(max(subject.n_neighbors, FEWEST_NEIGHBORS), MOST_NEIGHBORS)
-    where, used = _errors_and_neighbors(subject, inputs, evaluation, shown, picked)
+    k = min(max(fitted.voting().n_neighbors, FEWEST_NEIGHBORS), MOST_NEIGHBORS)
+    where, used = _errors_and_neighbors(fitted, inputs, evaluation, shown, picked)
     shapes, counts = inputs.shapes(), inputs.class_counts()
     return Findings(
         title=title or "What the metric learned",
-        summary=inputs.summary(type(subject.learner or subject.estimator).__name__),
+        summary=inputs.summary(type(fitted.learner or fitted.estimator).__name__),
         classes=inputs.classes,
         features=inputs.features,
         headline=summary,
-        maps=maps(shown, (before, after), subject.measured(shown.A), k),
-        metric=None if M is None else _metric(subject, M, inputs.train.A, after),
-        tuning=tuning(subject),
+        maps=maps(shown, (before, after), fitted.metric.measure(shown.A), k),
+        metric=None if M is None else _metric(fitted, M, inputs.train.A, after),
+        tuning=tuning(fitted),
         errors=where,
         neighbors=used,
-        provenance=provenance(subject, given, shapes, counts),
+        provenance=provenance(fitted, given, shapes, counts),
     )
 
 
-def _shown(subject: Subject, inputs: Inputs, evaluation: Evaluation, picked: IndexArray) -> Shown:
+def _shown(
+    fitted: FittedModel, inputs: Inputs, evaluation: Evaluation, picked: IndexArray
+) -> Shown:
     """The picked rows with their predictions."""
     n = len(inputs.train.codes)
     A = inputs.pooled_features()[picked]
     scale = inputs.train.A.std(axis=0)
     predictions = np.full(len(inputs.pooled_codes), -1, dtype=np.intp)
     plain = predictions.copy()
-    if subject.voter is None:
-        known = np.searchsorted(inputs.labels, subject.estimator.classes_)
-        winners = np.argmax(subject.estimator.oof_proba_, axis=1)
-        predictions[subject.estimator.oof_rows_] = known[winners]
+    if fitted.committee is not None:
+        known = np.searchsorted(inputs.labels, fitted.committee.classes_)
+        winners = np.argmax(fitted.committee.oof_proba_, axis=1)
+        predictions[fitted.committee.oof_rows_] = known[winners]
     elif evaluation.held_out:  # the training rows are left out of their own vote
         rows = picked[picked < n]
-        Z = subject.embed(inputs.train.A)
-        predictions[rows] = left_out_votes(Z, inputs.train.codes, rows, subject.n_neighbors)
+        Z, k = fitted.metric.embed(inputs.train.A), fitted.voting().n_neighbors
+        predictions[rows] = left_out_votes(Z, inputs.train.codes, rows, k)
     evaluated = evaluation.rows + n * evaluation.held_out
     predictions[evaluated], plain[evaluated] = evaluation.predicted, evaluation.plain
     return Shown(
@@ -131,22 +151,23 @@ def _shown(subject: Subject, inputs: Inputs, evaluation: Evaluation, picked: Ind
         held_out=picked >= n,
         A=A,
         scale=np.where(scale > 0, scale, 1.0),
-        Z=subject.embed(A),
+        Z=fitted.metric.embed(A),
         n_rows=len(inputs.pooled_codes),
-        voters=_voters(subject),
+        voters=_voters(fitted),
     )
 
 
-def _voters(subject: Subject) -> Voters:
-    if subject.voter is None:
-        numbers = {choice.n_neighbors for choice in subject.estimator.chosen_}
+def _voters(fitted: FittedModel) -> Voters:
+    if fitted.committee is not None:
+        numbers = {choice.n_neighbors for choice in fitted.committee.chosen_}
         return Voters(max(numbers), fewer_too=len(numbers) > 1)
-    of_each_class = getattr(subject.voter, "rule", "vote") == "class_mean"
-    return Voters(subject.n_neighbors, of_each_class=of_each_class)
+    votes = fitted.voting()
+    of_each_class = isinstance(votes, NeighborVotes) and votes.of_each_class
+    return Voters(votes.n_neighbors, of_each_class=of_each_class)
 
 
 def _errors_and_neighbors(
-    subject: Subject,
+    fitted: FittedModel,
     inputs: Inputs,
     evaluation: Evaluation,
     shown: Shown,
@@ -156,17 +177,18 @@ def _errors_and_neighbors(
     n = len(inputs.train.codes)
     evaluated = evaluation.rows + n * evaluation.held_out  # rows of the pool
     points = np.flatnonzero(np.isin(picked, evaluated))
-    if subject.voter is None:
+    votes, A = fitted.voting(), shown.A[points]
+    if isinstance(votes, CommitteeVotes):
         where = np.searchsorted(evaluated, picked[points])
         margins = probability_margins(evaluation.truth, evaluation.probabilities)[where]
         name = "p(own class) − p(next class)"
         few = points[stratified_sample(shown.labels[points], EFFECTIVE_ROWS)]
-        used = committee_neighbors(subject.effective_neighbors(shown.A[few]))
+        used = committee_neighbors(votes.effective_neighbors(shown.A[few]))
         return errors(evaluation, margins, points, name), used
-    sides = sides_of(subject.learner, subject.n_neighbors)
-    rows = References(subject.learner_rows(shown.A[points]), shown.Z[points], shown.labels[points])
+    sides = sides_of(fitted.learner, votes.n_neighbors)
+    rows = References(fitted.learner_rows(A), shown.Z[points], shown.labels[points])
     train: LabeledRows = inputs.train
-    to = References(subject.learner_rows(train.A), subject.embed(train.A), train.codes)
+    to = References(fitted.learner_rows(train.A), fitted.metric.embed(train.A), train.codes)
     own = np.where(shown.held_out[points], -1, picked[points])
     averages = row_sides(rows, own, to, sides)
     margins = (averages.t - averages.s) / sides.gamma
@@ -176,7 +198,8 @@ def _errors_and_neighbors(
     return errors(evaluation, margins, points, name), learner_neighbors(averages, sides)
 
 
-def _metric(subject: Subject, M: FloatArray, A: FloatArray, after: Projection) -> Metric:
-    unfolded = None if subject.knots is None else subject.measured(A)
-    directions = subject.directions(after.axes, A)
+def _metric(fitted: FittedModel, M: FloatArray, A: FloatArray, after: Projection) -> Metric:
+    measured = fitted.metric.measure(A)
+    unfolded = None if measured is None or measured.hats is None else measured
+    directions = fitted.metric.directions(after.axes, A)
     return metric_findings(M, A.std(axis=0), directions, after.spreads, unfolded)

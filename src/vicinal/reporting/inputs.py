@@ -1,4 +1,4 @@
-"""What the caller gives, checked and in one form."""
+"""The arguments of a report, checked and in one form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.fitted_model import FittedModel
 from vicinal.reporting.evaluation import LabeledRows
-from vicinal.reporting.subject import Subject
 
 CLASSES_LISTED = 40
 
@@ -67,7 +67,7 @@ class Inputs:
 
 
 def check_inputs(
-    subject: Subject, X: Any, y: Any, X_test: Any, y_test: Any, feature_names: Any, ids: Any
+    fitted: FittedModel, X: Any, y: Any, X_test: Any, y_test: Any, feature_names: Any, ids: Any
 ) -> Inputs:
     """Inputs, or an error that says what does not fit together."""
     if (X_test is None) != (y_test is None):
@@ -75,38 +75,38 @@ def check_inputs(
     y = column_or_1d(y)
     y_test = y[:0] if y_test is None else column_or_1d(y_test)
     labels, codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)
-    train = _labeled(subject, X, codes[: len(y)], "X")
-    test = None if X_test is None else _labeled(subject, X_test, codes[len(y) :], "X_test")
+    train = _labeled(fitted, X, codes[: len(y)], "X")
+    test = None if X_test is None else _labeled(fitted, X_test, codes[len(y) :], "X_test")
     if len(np.unique(train.codes)) < 2:
         raise ValueError("y has one class only: there is nothing to tell apart, nor to report")
     return Inputs(
         train=train,
         test=test,
         labels=labels,
-        features=_feature_names(subject, X, feature_names, train.A.shape[1]),
+        features=_feature_names(fitted, X, feature_names, train.A.shape[1]),
         ids=_ids(ids, len(y), len(y_test)),
     )
 
 
-def _labeled(subject: Subject, X: Any, codes: IndexArray, name: str) -> LabeledRows:
-    A = subject.prepare(X)
+def _labeled(fitted: FittedModel, X: Any, codes: IndexArray, name: str) -> LabeledRows:
+    A = fitted.prepare(X)
     if len(A) != len(codes):
         raise ValueError(f"{name} has {len(A)} rows but {len(codes)} labels")
     return LabeledRows(X, A, codes)
 
 
-def _feature_names(subject: Subject, X: Any, given: Any, d: int) -> tuple[str, ...]:
+def _feature_names(fitted: FittedModel, X: Any, given: Any, d: int) -> tuple[str, ...]:
     """The caller's names, the model's, those of the columns of X, or numbers."""
-    if given is not None and subject.leading is not None and len(given) != d:
-        given = subject.leading.get_feature_names_out(np.asarray(given, dtype=object))
+    if given is not None and fitted.preparation and len(given) != d:
+        given = _names_out(fitted.preparation, np.asarray(given, dtype=object))
     if given is not None:
         if len(given) != d:
             raise ValueError(f"feature_names has {len(given)} names for {d} features")
         return tuple(str(name) for name in given)
-    named = getattr(subject.estimator, "feature_names_in_", None)
-    if named is None and subject.leading is not None:
+    named = getattr(fitted.estimator, "feature_names_in_", None)
+    if named is None and fitted.preparation:
         try:
-            named = subject.leading.get_feature_names_out()
+            named = _names_out(fitted.preparation, None)
         except (AttributeError, ValueError):  # a step that knows no names
             named = None
     elif named is None:
@@ -114,6 +114,13 @@ def _feature_names(subject: Subject, X: Any, given: Any, d: int) -> tuple[str, .
     if named is None or len(named) != d:
         return tuple(f"feature {i + 1}" for i in range(d))
     return tuple(str(name) for name in named)
+
+
+def _names_out(steps: Sequence[Any], names: Any) -> Any:
+    """The names of the features after all the steps."""
+    for step in steps:
+        names = step.get_feature_names_out(names)
+    return names
 
 
 def _ids(given: Sequence[Any] | None, n: int, n_test: int) -> tuple[str, ...]:

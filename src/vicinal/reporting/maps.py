@@ -10,8 +10,9 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.decomposition import PCA
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.fitted_model import MeasuredRows
 from vicinal.reporting.findings import Maps, Neighborhoods
-from vicinal.reporting.neighborhoods import Measured, mean_kept, neighborhoods, with_shares
+from vicinal.reporting.neighborhoods import mean_kept, neighborhoods, with_shares
 
 GOLDEN = 0.6180339887498949
 NOTHING = 1e-12
@@ -103,14 +104,14 @@ def turned(after: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def maps(
-    shown: Shown, projections: tuple[Projection, Projection], learned: Measured | None, k: int
+    shown: Shown, projections: tuple[Projection, Projection], learned: MeasuredRows | None, k: int
 ) -> Maps:
     """Both maps with their neighborhoods; ``learned`` is None where there are no shares."""
     train = ~shown.held_out
     k = max(1, min(k, int(train.sum()) - 1))
     near_before = with_shares(
         neighborhoods(shown.A / shown.scale, shown.labels, train, k),
-        Measured(shown.A, np.diag(shown.scale**-2.0)),
+        MeasuredRows(shown.A, np.diag(shown.scale**-2.0)),
     )
     near_after = neighborhoods(shown.Z, shown.labels, train, k)
     if learned is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vicinal._typing import FloatArray
+from vicinal.fitted_model import MeasuredRows
 from vicinal.reporting.findings import Direction, Metric
-from vicinal.reporting.neighborhoods import Measured
 
 FEATURES_SHOWN = 30
 
@@ -35,7 +35,7 @@ def metric_findings(
     scale: FloatArray,
     axes: FloatArray,
     spreads: FloatArray,
-    unfolded: Measured | None = None,
+    unfolded: MeasuredRows | None = None,
 ) -> Metric:
     """The heaviest features, M among them, and the leading directions.
 

@@ -1,20 +1,17 @@
-"""Who is near whom under a metric, and what each feature adds to the distance."""
+"""The nearest rows of every row under a metric, and what each feature adds to the distance."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.features.hat_basis import HatBasis
+from vicinal.fitted_model import MeasuredRows
 from vicinal.reporting.findings import Neighborhoods
 from vicinal.voting.class_mean import ClassMeanKNN
-from vicinal.voting.explanation import contributions
 
 SHARES_SHOWN = 3
-"""Features a neighbor: the page grows with rows × neighbors × this."""
+"""Features per neighbor: the page grows with rows × neighbors × this."""
 
 
 def neighborhoods(
@@ -36,32 +33,7 @@ def neighborhoods(
     return Neighborhoods(rows, distances, none.astype(np.intp), none, agreement)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Rows as a distance sees them: columns and their metric."""
-
-    columns: FloatArray
-    """(n, p) the features, or more where they are unfolded."""
-    M: FloatArray
-    """(p, p)"""
-    basis: HatBasis | None = None
-    """None: the columns are the features."""
-
-    @property
-    def n_features(self) -> int:
-        """d."""
-        return len(self.M) if self.basis is None else self.basis.n_features
-
-    def contributions(self, rows: IndexArray) -> FloatArray:
-        """(n, d) what each feature adds to the squared distance from row i to row ``rows[i]``."""
-        return self.by_feature(contributions(self.columns, self.columns[rows], self.M))
-
-    def by_feature(self, parts: FloatArray) -> FloatArray:
-        """(..., d) sums over the columns of each feature."""
-        return parts if self.basis is None else self.basis.by_feature(parts)
-
-
-def with_shares(near: Neighborhoods, measured: Measured) -> Neighborhoods:
+def with_shares(near: Neighborhoods, measured: MeasuredRows) -> Neighborhoods:
     """The same, with the largest shares that features have in every squared distance."""
     n, k = near.rows.shape
     t = min(SHARES_SHOWN, measured.n_features)

@@ -8,10 +8,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numpy as np
-
+from vicinal.fitted_model import FittedModel, NeighborVotes
 from vicinal.reporting.findings import Fact
-from vicinal.reporting.subject import Subject
 
 PACKAGES = ("vicinal", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -19,21 +17,21 @@ Lines = Mapping[str, str | Sequence[str]]
 
 
 def provenance(
-    subject: Subject, given: Lines | None, shapes: Mapping[str, tuple[int, int]], classes: Lines
+    fitted: FittedModel, given: Lines | None, shapes: Mapping[str, tuple[int, int]], classes: Lines
 ) -> tuple[Fact, ...]:
     """What the caller says, then the data, the settings, the versions and the date.
 
     Parameters
     ----------
-    subject : the model
+    fitted : the model
     given : text by name, from the caller; a name that is also found here replaces it
     shapes : (rows, features) of each set of rows, by name
-    classes : how many rows each class has, one line a set of rows
+    classes : how many rows each class has, one line per set of rows
     """
     found: dict[str, str | Sequence[str]] = {
         "Data": [f"{name}: {n:,} rows × {d:,} features" for name, (n, d) in shapes.items()],
         "Classes": [f"{name}: {line}" for name, line in classes.items()],
-        "Settings": _settings(subject),
+        "Settings": _settings(fitted),
         "Versions": [f"Python {platform.python_version()}", *_versions()],
         "Machine": f"{platform.system()} {platform.machine()}",
         "Written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -45,14 +43,14 @@ def provenance(
     )
 
 
-def _settings(subject: Subject) -> list[str]:
+def _settings(fitted: FittedModel) -> list[str]:
     """Every estimator, in order, with the parameters that were set."""
-    steps = [] if subject.leading is None else [step for _, step in subject.leading.steps]
-    steps += [subject.estimator] + ([] if subject.voter is None else [subject.voter])
+    steps = [*fitted.preparation, fitted.estimator]
+    if isinstance(fitted.votes, NeighborVotes):
+        steps.append(fitted.votes.knn)
     lines = [" ".join(repr(step).split()) for step in steps]
-    seconds = getattr(subject.estimator, "fit_time_", None)
-    if isinstance(seconds, (int, float, np.number)):
-        lines.append(f"fitted in {_duration(float(seconds))}")
+    if fitted.committee is not None:
+        lines.append(f"fitted in {_duration(fitted.committee.fit_time_)}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Section 4: what was tried, and how the objective went down."""
+"""Section 4: the settings that were tried, and the course of the objective."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal.automatic.classifier import ANNClassifier
+from vicinal.fitted_model import FittedModel
 from vicinal.reporting.choices import number
 from vicinal.reporting.findings import Curve, Surface, Tuning
-from vicinal.reporting.subject import Subject
+from vicinal.search.search_cv import ANNSearchCV
 
 CURVE_LENGTH = 400
 """Iterates drawn; longer histories are thinned."""
 
 
-def tuning(subject: Subject) -> Tuning:
+def tuning(fitted: FittedModel) -> Tuning:
     """The surfaces of a search or a committee, none for a learner; the curves of each."""
-    model = subject.estimator
-    if subject.voter is None:
-        histories = model.histories_.items()
-        return Tuning(_committee_surfaces(model), tuple(_curve(*item) for item in histories))
-    surfaces = _search_surfaces(model) if hasattr(model, "best_params_") else ()
-    history = getattr(subject.learner, "history_", None)
-    name = type(subject.learner).__name__
+    if fitted.committee is not None:
+        histories = fitted.committee.histories_.items()
+        surfaces = _committee_surfaces(fitted.committee)
+        return Tuning(surfaces, tuple(_curve(*item) for item in histories))
+    surfaces = () if fitted.search is None else _search_surfaces(fitted.search)
+    history = getattr(fitted.learner, "history_", None)  # methods in closed form have none
+    name = type(fitted.learner).__name__
     return Tuning(surfaces, () if history is None else (_curve(name, history),))
 
 
@@ -34,7 +36,7 @@ def _curve(name: str, values: Any) -> Curve:
     return Curve(name, values)
 
 
-def _search_surfaces(model: Any) -> tuple[Surface, ...]:
+def _search_surfaces(model: ANNSearchCV) -> tuple[Surface, ...]:
     """α × γ and α × K: at every cell the lowest error over what it leaves open."""
     best = model.best_params_
     alpha, gamma = np.asarray(model.alphas_), np.asarray(model.gammas_)
@@ -55,13 +57,13 @@ def _search_surfaces(model: Any) -> tuple[Surface, ...]:
     return surfaces if len(gamma) > 1 else surfaces[1:]
 
 
-def _committee_surfaces(model: Any) -> tuple[Surface, ...]:
-    """One surface a vote: metrics (configuration and iterate) × K."""
+def _committee_surfaces(model: ANNClassifier) -> tuple[Surface, ...]:
+    """One surface per vote: metrics (configuration and iterate) × K."""
     results = {name: np.asarray(values) for name, values in model.cv_results_.items()}
     return tuple(_vote_surface(model, results, str(vote)) for vote in _in_order(results["vote"]))
 
 
-def _vote_surface(model: Any, results: dict[str, NDArray[Any]], vote: str) -> Surface:
+def _vote_surface(model: ANNClassifier, results: dict[str, NDArray[Any]], vote: str) -> Surface:
     here = results["vote"] == vote
     pairs = zip(results["configuration"][here], results["iterate"][here], strict=True)
     metrics = [(str(name), int(iterate)) for name, iterate in pairs]

@@ -1,4 +1,4 @@
-"""Why a row is what it is said to be: its neighbors, and what each column adds to the distance."""
+"""The explanation of one prediction: its neighbors, and what each column adds to the distance."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vicinal._typing import FloatArray
-from vicinal.tables.decision import metric, parts
-from vicinal.voting.explanation import contributions
 
 if TYPE_CHECKING:
     from vicinal.tables.table_model import TableModel
@@ -53,16 +51,16 @@ def explain_row(model: TableModel, x: FloatArray, n_neighbors: int = 5) -> Expla
     X = x[None]
     probabilities = model.estimator.predict_proba(X)[0]
     neighbors = []
-    for row, weight, distance, added in _neighbors(model, X, n_neighbors):
-        values = model.restore(model.training_rows[row][None])
+    for vote in model.fitted.explain(x, model.training_rows, n_neighbors):
+        values = model.restore(model.training_rows[vote.row][None])
         neighbors.append(
             ExplainedNeighbor(
-                id=model.ids[row],
-                label=model.labels[row],
-                weight=weight,
-                distance=distance,
+                id=model.ids[vote.row],
+                label=vote.label,
+                weight=vote.weight,
+                distance=vote.distance,
                 values={name: value[0] for name, value in values.items()},
-                shares={p.name: float(added[b].sum()) for p, b in model.blocks()},
+                shares={p.name: float(vote.contributions[b].sum()) for p, b in model.blocks()},
             )
         )
     return ExplainedRow(
@@ -71,17 +69,3 @@ def explain_row(model: TableModel, x: FloatArray, n_neighbors: int = 5) -> Expla
         values={name: value[0] for name, value in model.restore(X).items()},
         neighbors=tuple(neighbors),
     )
-
-
-def _neighbors(
-    model: TableModel, X: FloatArray, k: int
-) -> list[tuple[int, float, float, FloatArray]]:
-    """(row, weight in the vote, distance, contributions (d,)) of the neighbors of one row."""
-    if hasattr(model.estimator, "explain"):
-        votes = model.estimator.explain(X, n_neighbors=k)[0].neighbors
-        return [(v.row, v.weight, v.distance, v.contributions) for v in votes]
-    voters = parts(model.estimator)[1].n_neighbors
-    distances, rows = model.nearest(X, k)
-    added = contributions(X[0], model.training_rows[rows[0]], metric(model.estimator))
-    weights = [1.0 / voters if order < voters else 0.0 for order in range(len(rows[0]))]
-    return list(zip(rows[0].tolist(), weights, distances[0].tolist(), added, strict=True))

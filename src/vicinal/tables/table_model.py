@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.tables.decision import embed, nearest, training_labels
+from vicinal.automatic.classifier import ANNClassifier
+from vicinal.fitted_model import FittedModel, anatomy
 from vicinal.tables.errors import TableError
 from vicinal.tables.plan import ColumnPlan
 
@@ -134,7 +136,7 @@ class TableModel:
                 estimator=found.estimator,
                 target=target,
                 ids=data.ids,
-                rows=None if hasattr(found.estimator, "X_fit_") else data.rows.X,
+                rows=None if isinstance(found.estimator, ANNClassifier) else data.rows.X,
                 id_column=id_column,
                 group_column=group_column,
                 provenance={
@@ -145,6 +147,11 @@ class TableModel:
                     "seed": settings.seed,
                 },
             )
+
+    @cached_property
+    def fitted(self) -> FittedModel:
+        """The estimator in its parts."""
+        return anatomy(self.estimator)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -159,12 +166,16 @@ class TableModel:
     @property
     def labels(self) -> NDArray[Any]:
         """(n_rows,) the classes of the training rows."""
-        return training_labels(self.estimator)
+        return self.fitted.voting().labels()
 
     @property
     def training_rows(self) -> FloatArray:
         """(n_rows, d) the prepared training rows."""
-        return np.asarray(self.estimator.X_fit_ if self.rows is None else self.rows)
+        if self.rows is not None:
+            return self.rows
+        if self.fitted.committee is None:
+            raise ValueError("the training rows are missing")
+        return np.asarray(self.fitted.committee.X_fit_)
 
     def prepare(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> FloatArray:
         """The features X (n, d) of a table; its columns are found by name, in any order.
@@ -215,11 +226,11 @@ class TableModel:
 
     def nearest(self, X: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
         """Distances and training rows, both (n, k), of the neighbors of prepared rows X (n, d)."""
-        return nearest(self.estimator, X, k)
+        return self.fitted.voting().nearest(self.fitted.prepare(X), k)
 
     def embed(self, X: FloatArray) -> FloatArray:
         """(n, m) prepared rows X (n, d) where Euclidean distances are the learned ones."""
-        return embed(self.estimator, X)
+        return self.fitted.metric.embed(self.fitted.prepare(X))
 
     def to_state(self) -> dict[str, Any]:
         """JSON-able values, the arrays "ids" and "rows" (or None), and the nested estimator."""

@@ -185,12 +185,12 @@ def test_transforms_that_are_not_affine(export, model, message, tmp_path):
 
 @pytest.mark.parametrize("export", EXPORTS)
 def test_what_is_no_estimator(export, tmp_path):
-    with pytest.raises(TypeError, match="is no estimator"):
+    with pytest.raises(TypeError, match="is not an estimator"):
         EXPORTS[export]({"components_": Z}, tmp_path)
 
 
 @pytest.mark.parametrize("ids", [["a"] * len(Z), [1, 2], np.arange(len(Z)) / 2])
-def test_ids_must_be_integers_one_a_row(ids, tmp_path):
+def test_ids_must_be_integers_one_per_row(ids, tmp_path):
     with pytest.raises(ValueError, match=f"ids must be {len(Z)} integers"):
         to_faiss(vc.GMML().fit(Z, Y), Z, tmp_path / "out", ids=ids)
 

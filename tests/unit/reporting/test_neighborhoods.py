@@ -9,13 +9,9 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from vicinal.reporting.neighborhoods import (
-    Measured,
-    contributions,
-    mean_kept,
-    neighborhoods,
-    with_shares,
-)
+from vicinal.fitted_model import MeasuredRows
+from vicinal.reporting.neighborhoods import mean_kept, neighborhoods, with_shares
+from vicinal.voting.explanation import contributions
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7))
@@ -46,7 +42,7 @@ def test_shares_are_the_largest_contributions_over_the_squared_distance():
     rng = np.random.default_rng(1)
     A, L = rng.normal(size=(30, 6)), rng.normal(size=(4, 6))
     near = neighborhoods(A @ L.T, np.zeros(30, dtype=int), np.ones(30, dtype=bool), 3)
-    near = with_shares(near, Measured(A, L.T @ L))
+    near = with_shares(near, MeasuredRows(A, L.T @ L))
     for i in range(30):
         for j in range(3):
             delta = A[i] - A[near.rows[i, j]]
@@ -61,7 +57,7 @@ def test_shares_are_the_largest_contributions_over_the_squared_distance():
 def test_all_shares_of_few_features_sum_to_one(iris):
     S = StandardScaler().fit_transform(iris[0][:, :3])
     near = neighborhoods(S, np.zeros(150, dtype=int), np.ones(150, dtype=bool), 5)
-    shares = with_shares(near, Measured(S, np.eye(3))).shares.sum(axis=2)
+    shares = with_shares(near, MeasuredRows(S, np.eye(3))).shares.sum(axis=2)
     apart = near.distances > 0  # iris has rows that are equal: there is nothing to share
     assert apart.any()
     assert not apart.all()
