@@ -1,4 +1,4 @@
-"""The losses of the deep comparison, each with its grid, and the network that all of them train."""
+"""Losses of the deep comparison, each with its grid, and the network that all of them train."""
 
 from __future__ import annotations
 
@@ -60,8 +60,53 @@ def _semihard(margin: float) -> Any:
     return TripletMarginMiner(margin=margin, type_of_triplets="semihard")
 
 
+@dataclass(frozen=True)
+class Member:
+    """A configuration of ANNLoss that may become its default."""
+
+    loss: str
+    alpha: float
+    distance: str
+    contrast: str = "dissimilar"
+
+    @property
+    def name(self) -> str:
+        against = "" if self.contrast == "dissimilar" else ", against all"
+        return f"{self.loss}, α = {self.alpha:g}, {self.distance}{against}"
+
+    def make(self, temperature: float, _: int) -> nn.Module:
+        return ANNLoss(
+            self.alpha,
+            loss=self.loss,
+            plain=True if self.alpha else "dissimilar",
+            distance=self.distance,
+            contrast=self.contrast,
+            temperature=temperature,
+            normalize=True,
+        )
+
+
+MEMBERS = [
+    Member("hinge", -1.0, "euclidean"),
+    Member("hinge", 0.0, "euclidean"),
+    Member("squared_hinge", -1.0, "euclidean"),
+    Member("logistic", -1.0, "euclidean"),
+    Member("logistic", 0.0, "euclidean"),
+    Member("logistic", 1.0, "euclidean"),
+    Member("logistic", -1.0, "squared"),
+    Member("logistic", 0.0, "squared"),
+    Member("sigmoid", 0.0, "euclidean"),
+    Member("linear", 0.0, "euclidean", "all"),
+    Member("linear", -1.0, "euclidean", "all"),
+    Member("linear", 0.0, "squared", "all"),
+]
+"""All with plain soft averages; the default is the best of them on average by validation."""
+MEMBER_TEMPERATURES = {
+    "euclidean": (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2),
+    "squared": (0.03, 0.1, 0.2, 0.5, 1.0),
+}
 TEMPERATURES = (0.1, 0.3, 1.0, 3.0, 10.0)
-CONTESTANTS = {
+EARLIER = {
     "ANN+": Contestant(
         "temperature", TEMPERATURES, lambda T, _: ANNLoss(1.0, temperature=T, normalize=True)
     ),
@@ -75,9 +120,12 @@ CONTESTANTS = {
         TEMPERATURES,
         lambda T, _: ANNLoss(2.0, loss="sigmoid", plain=True, temperature=T, normalize=True),
     ),
+}
+"""The methods of the linear learner, as they are: squared distances, mostly means, margin 1."""
+RIVALS = {
     "TripletMargin": Contestant(
         "margin",
-        (0.025, 0.05, 0.1, 0.2, 0.4),
+        (0.00625, 0.0125, 0.025, 0.05, 0.1),
         lambda m, _: _pml("TripletMarginLoss", margin=m),
         _semihard,
     ),
@@ -93,13 +141,22 @@ CONTESTANTS = {
     ),
     "ProxyAnchor": Contestant(
         "alpha",
-        (4.0, 8.0, 16.0, 32.0, 64.0),
+        (1.0, 2.0, 4.0, 8.0, 16.0),
         lambda a, c: _pml(
             "ProxyAnchorLoss", num_classes=c, embedding_size=COMPONENTS, margin=0.1, alpha=a
         ),
     ),
 }
-"""All compare normalized embeddings; what is not in the grid is the package's default."""
+"""Losses of pytorch-metric-learning; what is not in the grid is the package's default."""
+CONTESTANTS = {
+    **{
+        member.name: Contestant("temperature", MEMBER_TEMPERATURES[member.distance], member.make)
+        for member in MEMBERS
+    },
+    **EARLIER,
+    **RIVALS,
+}
+"""All compare normalized embeddings."""
 
 
 def convolutional_network() -> nn.Sequential:
@@ -118,7 +175,7 @@ def convolutional_network() -> nn.Sequential:
 def make_objective(
     name: str, scale: float, n_classes: int, device: torch.device
 ) -> tuple[Objective, list[nn.Parameter]]:
-    """What turns (embeddings, labels) into the loss, and its own parameters."""
+    """A function of (embeddings, labels) that returns the loss, and its own parameters."""
     contestant = CONTESTANTS[name]
     loss = contestant.make(scale, n_classes).to(device)
     if contestant.miner is None:

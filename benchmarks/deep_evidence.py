@@ -4,13 +4,21 @@
     python benchmarks/deep_evidence.py summarize
 
 Omniglot: trained on the background characters, retrieval among characters never seen.
-Fashion-MNIST: trained on the 60,000 training images, retrieval among the 10,000 test images. Every
-loss first gets the same number of trials: two learning rates × five values of its own scale, one
-seed, half the steps, judged by MAP@R on classes (Omniglot) or images (Fashion-MNIST) held out of
-the training part. The best one is run with three seeds. One JSON line is written for each finished
-run; lines that exist, in results/deep or in --out, are not run again. With --rows, which tries the
-script out, only lines of as many rows count, and --out must be a folder of its own. VICINAL_DATA is
-the folder of the data sets; pytorch-metric-learning must be importable.
+Fashion-MNIST: trained on the 60,000 training images, retrieval among the 10,000 test images. There
+are three parts:
+
+* tuning: every loss gets the same number of trials, two learning rates × five values of its own
+  scale, one seed, half the steps, judged by MAP@R on classes (Omniglot) or images (Fashion-MNIST)
+  held out of the training part;
+* validation: the best trial of every configuration that may become the default of ANNLoss, with all
+  steps and three seeds, judged on the same held-out part. The default is the one with the highest
+  MAP@R, averaged over the data sets;
+* test: the best trial of every loss, with all steps and three seeds, judged on the test images.
+
+One JSON line is written for each finished run; lines that exist, in results/deep or in --out, are
+not run again. With --rows, which tries the script out, only lines of as many rows count, and --out
+must be a folder of its own. VICINAL_DATA is the folder of the data sets; pytorch-metric-learning
+must be importable for losses of that package. On a machine without it, put a copy on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -33,6 +41,7 @@ from common import ROOT
 from deep_contestants import (
     CONTESTANTS,
     LEARNING_RATES,
+    MEMBERS,
     PROXY_RATE,
     convolutional_network,
     make_objective,
@@ -44,11 +53,12 @@ from vicinal.deep.batches import class_batches
 
 RESULTS = ROOT / "results" / "deep"
 DATA = ("omniglot28", "fashion_mnist")
+PARTS = ("tuning", "validation", "test")
 SEEDS = (0, 1, 2)
 BATCH = 256
 CHECKPOINTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 """Where on the way a run is scored, as shares of its steps."""
-PICTURED = {("omniglot28", "ANN+"), ("fashion_mnist", "ANN+")}
+CANDIDATES = [member.name for member in MEMBERS]
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,7 @@ class Run:
     """What is trained; two runs that are equal are the same run."""
 
     part: str
-    """Whether training rows are judged (tuning) or test rows (test)."""
+    """"tuning", "validation" or "test"."""
     data: str
     loss: str
     scale: float
@@ -82,7 +92,7 @@ class Images:
 
 @lru_cache
 def load(data: str, part: str, device: torch.device, rows: int | None) -> tuple[Images, Images]:
-    """What to train on, and what to search in."""
+    """Images to train on, and images to search in."""
     folder = Path(os.environ.get("VICINAL_DATA", ROOT.parent / "shared" / "data"))
     with np.load(folder / f"{data}.npz", allow_pickle=False) as arrays:
         X, y = arrays["X"], arrays["y"]
@@ -93,7 +103,7 @@ def load(data: str, part: str, device: torch.device, rows: int | None) -> tuple[
             searched = arrays["is_test"]
             held = np.arange(len(y)) >= np.count_nonzero(~searched) * 5 // 6
     train = ~searched
-    if part == "tuning":
+    if part != "test":
         train, searched = train & ~held, train & held
     return tuple(_images(X[chosen], y[chosen], device, rows) for chosen in (train, searched))
 
@@ -107,8 +117,8 @@ def _images(X: np.ndarray, y: np.ndarray, device: torch.device, rows: int | None
 # ---------------------------------------------------------------------------------- training
 
 
-def execute(run: Run, out: Path, rows: int | None) -> dict[str, Any]:
-    """Train and score; what went wrong is a result, too."""
+def execute(run: Run, out: Path | None, rows: int | None) -> dict[str, Any]:
+    """Train and score; an error is a result, too. With ``out`` some embeddings are kept there."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     machine = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     record = asdict(run) | {"machine": machine, "torch": torch.__version__}
@@ -121,7 +131,9 @@ def execute(run: Run, out: Path, rows: int | None) -> dict[str, Any]:
     return record | {"seconds": round(time.perf_counter() - start, 2)}
 
 
-def _train(run: Run, device: torch.device, out: Path, rows: int | None) -> list[dict[str, float]]:
+def _train(
+    run: Run, device: torch.device, out: Path | None, rows: int | None
+) -> list[dict[str, float]]:
     torch.manual_seed(run.seed)
     train, searched = load(run.data, run.part, device, rows)
     network = convolutional_network().to(device, memory_format=torch.channels_last)
@@ -145,7 +157,7 @@ def _train(run: Run, device: torch.device, out: Path, rows: int | None) -> list[
         if step == run.steps or (run.part == "test" and step in marks):
             Z = embed_all(network, searched)
             curve.append({"step": step, "loss": loss.item(), **retrieval_scores(Z, searched.y)})
-    if run.part == "test" and run.seed == 0 and (run.data, run.loss) in PICTURED:
+    if out is not None:
         _keep_embeddings(run, out, Z, searched)
     return curve
 
@@ -210,17 +222,43 @@ def as_run(record: dict[str, Any]) -> Run:
 
 
 def best_trial(records: list[dict[str, Any]], data: str, loss: str, steps: int) -> Run | None:
-    """The trial of so many steps with the highest MAP@R; None where none succeeded."""
+    """The trial of the grid, of so many steps, with the highest MAP@R; None if none succeeded."""
     wanted = ("tuning", data, loss, steps)
     trials = [
         record
         for record in records
         if tuple(record[name] for name in ("part", "data", "loss", "steps")) == wanted
+        and record["scale"] in CONTESTANTS[loss].scales
         and "curve" in record
     ]
     if not trials:
         return None
     return as_run(max(trials, key=lambda record: record["curve"][-1]["map_at_r"]))
+
+
+def validation_scores(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """MAP@R by candidate and data set: the mean over the seeds of the validation runs."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        if record["part"] == "validation" and "curve" in record:
+            of_loss = scores.setdefault(record["loss"], {})
+            of_loss.setdefault(record["data"], []).append(record["curve"][-1]["map_at_r"])
+    return {
+        loss: {data: float(np.mean(values)) for data, values in of_loss.items()}
+        for loss, of_loss in scores.items()
+    }
+
+
+def best_candidate(records: list[dict[str, Any]]) -> str | None:
+    """The candidate that is best on average over all data sets that any candidate was judged on."""
+    scores = validation_scores(records)
+    n_data = max(map(len, scores.values()), default=0)
+    complete = {
+        loss: float(np.mean(list(by_data.values())))
+        for loss, by_data in scores.items()
+        if len(by_data) == n_data
+    }
+    return max(complete, key=complete.__getitem__, default=None)
 
 
 def plan(records: list[dict[str, Any]], arguments: argparse.Namespace, part: str) -> list[Run]:
@@ -231,7 +269,12 @@ def plan(records: list[dict[str, Any]], arguments: argparse.Namespace, part: str
         for (data, loss), rate in product(pairs, LEARNING_RATES):
             runs += [Run(part, data, loss, s, rate, 0, half) for s in CONTESTANTS[loss].scales]
     else:
-        chosen = [trial for pair in pairs if (trial := best_trial(records, *pair, half))]
+        chosen = [
+            trial
+            for data, loss in pairs
+            if (part == "test" or loss in CANDIDATES)
+            and (trial := best_trial(records, data, loss, half))
+        ]
         runs = [
             replace(trial, part=part, seed=seed, steps=arguments.steps)
             for seed, trial in product(SEEDS[: arguments.seeds], chosen)
@@ -240,12 +283,22 @@ def plan(records: list[dict[str, Any]], arguments: argparse.Namespace, part: str
     return [run for run in runs if run not in done]
 
 
-def perform(runs: list[Run], pool: Executor, arguments: argparse.Namespace, end: float) -> None:
-    """A line is written whenever a run has finished."""
+def perform(
+    runs: list[Run],
+    pool: Executor,
+    arguments: argparse.Namespace,
+    end: float,
+    pictured: str | None,
+) -> None:
+    """Write a line whenever a run has finished, and the embeddings of the loss to be pictured."""
     path = arguments.out / "runs.jsonl"
     drop_incomplete_line(path)
     with path.open("a", encoding="utf-8") as file:
-        futures = {pool.submit(_in_time, run, arguments.out, arguments.rows, end) for run in runs}
+        futures = set()
+        for run in runs:
+            shown = run.part == "test" and run.seed == 0 and run.loss == pictured
+            out = arguments.out if shown else None
+            futures.add(pool.submit(_in_time, run, out, arguments.rows, end))
         for future in as_completed(futures):
             if record := future.result():
                 print(json.dumps(record), file=file, flush=True)
@@ -253,7 +306,7 @@ def perform(runs: list[Run], pool: Executor, arguments: argparse.Namespace, end:
                 print(*list(record.values())[:6], reached, record["seconds"], flush=True)
 
 
-def _in_time(run: Run, out: Path, rows: int | None, end: float) -> dict[str, Any] | None:
+def _in_time(run: Run, out: Path | None, rows: int | None, end: float) -> dict[str, Any] | None:
     return execute(run, out, rows) if time.time() < end else None
 
 
@@ -267,6 +320,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1e9, help="start no run after these seconds")
     parser.add_argument("--rows", type=int, help="of every part at most, to try it out in --out")
     parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--losses", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     arguments = parser.parse_args()
     if arguments.action == "summarize":
@@ -281,9 +335,10 @@ def main() -> None:
     folders = {RESULTS.resolve(), arguments.out.resolve()}
     context = get_context("spawn")
     with ProcessPoolExecutor(arguments.workers, context, torch.set_num_threads, (1,)) as pool:
-        for part in ("tuning", "test"):
+        for part in arguments.parts:
             records = [record for folder in folders for record in read(folder, arguments.rows)]
-            perform(plan(records, arguments, part), pool, arguments, end)
+            runs = plan(records, arguments, part)
+            perform(runs, pool, arguments, end, best_candidate(records))
 
 
 if __name__ == "__main__":

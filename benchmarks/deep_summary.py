@@ -1,4 +1,4 @@
-"""What the runs of deep_evidence.py came to: a table, learning curves, pictures of embeddings."""
+"""Summary of the runs of deep_evidence.py: tables, learning curves, pictures of embeddings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from common import ROOT, fill_section
-from deep_contestants import CONTESTANTS
+from deep_contestants import CONTESTANTS, EARLIER, RIVALS
+from deep_evidence import best_candidate, validation_scores
 from sklearn.manifold import TSNE
 
 DOCS = ROOT / "docs" / "deep.md"
@@ -33,12 +34,14 @@ def summarize(records: Records, folder: Path) -> None:
     failed = [r for r in records if "error" in r]
     if not finished:
         raise SystemExit(f"{folder} holds no finished test run")
-    text = "\n\n".join(
-        table(data, [r for r in finished if r["data"] == data]) for data in _data(finished)
-    )
-    text += "\n\n" + provenance(finished, failed)
+    default = best_candidate(records)
+    tables = [table(data, [r for r in finished if r["data"] == data]) for data in _data(finished)]
+    if default is not None:
+        tables.append(candidates_table(records, default))
+    text = "\n\n".join([*tables, provenance(finished, failed)])
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
-    draw_curves(finished, IMAGES / "deep-curves.png")
+    shown = [loss for loss in (default, *EARLIER, *RIVALS) if loss is not None]
+    draw_curves(finished, shown, IMAGES / "deep-curves.png")
     pictures = ["![MAP@R during training](images/deep-curves.png)"]
     for data in _data(finished):
         source = folder / f"embeddings-{data}.npz"
@@ -72,14 +75,34 @@ def table(data: str, records: Records) -> str:
         rows.append((statistics.mean(scores[1]), f"| {line} |"))
     head = (
         f"**{TITLES[data]}**\n\n"
-        "| loss | Recall@1, % | MAP@R, % | chosen | learning rate | seeds | s a run |\n"
+        "| loss | Recall@1, % | MAP@R, % | chosen | learning rate | seeds | s per run |\n"
         "|---|---|---|---|---|---|---|\n"
     )
     return head + "\n".join(line for _, line in sorted(rows, reverse=True))
 
 
+def candidates_table(records: Records, default: str) -> str:
+    """MAP@R of every candidate by validation, the best on average first: the default."""
+    scores = {
+        loss: by_data
+        for loss, by_data in validation_scores(records).items()
+        if set(by_data) == set(TITLES)
+    }
+    lines = [
+        "**Configurations of ANNLoss by validation**, MAP@R, % on held-out training data",
+        "",
+        f"| configuration | {' | '.join(TITLES.values())} | mean |",
+        "|---|" + "---|" * (len(TITLES) + 1),
+    ]
+    for loss, by_data in sorted(scores.items(), key=lambda item: -sum(item[1].values())):
+        cells = [100 * by_data[data] for data in TITLES]
+        numbers = " | ".join(f"{cell:.2f}" for cell in [*cells, statistics.mean(cells)])
+        lines.append(f"| {f'**{loss}**' if loss == default else loss} | {numbers} |")
+    return "\n".join(lines)
+
+
 def provenance(finished: Records, failed: Records) -> str:
-    """From what, and where: no number without it."""
+    """The command, the machine and the versions that the numbers come from."""
     machines = sorted({f"{r['machine']}, PyTorch {r['torch']}" for r in finished})
     steps = sorted({r["steps"] for r in finished})
     text = (
@@ -92,25 +115,24 @@ def provenance(finished: Records, failed: Records) -> str:
     return text
 
 
-def draw_curves(records: Records, path: Path) -> None:
-    """MAP@R on the way, mean over the seeds, one panel a data set."""
+def draw_curves(records: Records, losses: list[str], path: Path) -> None:
+    """MAP@R during training, mean over the seeds, one panel per data set."""
     names = _data(records)
     figure, panels = plt.subplots(
         1, len(names), figsize=(5.5 * len(names), 4.2), squeeze=False, layout="constrained"
     )
     for axes, data in zip(panels[0], names, strict=True):
-        for color, loss in enumerate(CONTESTANTS):
+        for color, loss in enumerate(losses):
             curves = [r["curve"] for r in records if (r["data"], r["loss"]) == (data, loss)]
             if curves:
                 steps = [point["step"] for point in curves[0]]
                 scores = np.array([[100 * point["map_at_r"] for point in c] for c in curves])
-                own = loss in ("ANN+", "ANN-", "PNCA")
                 axes.plot(
                     steps,
                     scores.mean(axis=0),
                     label=loss,
                     color=f"C{color}",
-                    linestyle="-" if own else "--",
+                    linestyle="--" if loss in RIVALS else "-",
                     marker="o",
                     markersize=3,
                 )
@@ -120,11 +142,11 @@ def draw_curves(records: Records, path: Path) -> None:
 
 
 def draw_embedding(source: Path, title: str, path: Path) -> None:
-    """The same images as pixels and as ANN⁺ embeds them, both by t-SNE."""
+    """The same images as pixels and as embeddings, both by t-SNE."""
     with np.load(source) as arrays:
         X, Z, y = arrays["X"] / 255.0, arrays["Z"].astype(np.float64), arrays["y"]
     figure, panels = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
-    for axes, points, name in zip(panels, (X, Z), ("pixels", "embedding by ANN⁺"), strict=True):
+    for axes, points, name in zip(panels, (X, Z), ("pixels", "embedding"), strict=True):
         flat = TSNE(random_state=0, init="pca", perplexity=min(30, len(y) / 4)).fit_transform(
             points
         )

@@ -1,4 +1,4 @@
-"""The deep comparison: pytorch-metric-learning agrees with its scores, and it can be resumed."""
+"""The deep comparison: its scores agree with pytorch-metric-learning, and it can be resumed."""
 
 import json
 import sys
@@ -75,10 +75,12 @@ def evidence(benchmarks, monkeypatch, tmp_path):
     """The script with results elsewhere, and training that only notes what was to be trained."""
     import deep_evidence
 
-    trained = []
+    trained, pictured = [], []
 
     def train(run, device, out, rows):
         trained.append(run)
+        if out is not None:
+            pictured.append(run)
         if run.scale == 3.0:
             raise FloatingPointError("diverged")
         return [{"step": run.steps, "map_at_r": 1 - run.scale / 100 - run.learning_rate}]
@@ -90,12 +92,14 @@ def evidence(benchmarks, monkeypatch, tmp_path):
     def run(*options, out=tmp_path / "deep"):
         """The runs that calling the script with these options trains."""
         trained.clear()
-        arguments = ["run", "--data", "omniglot28", "--losses", "ANN+", "--out", str(out)]
+        arguments = ["run", "--data", "omniglot28", "--out", str(out)]
+        if "--losses" not in options:
+            arguments += ["--losses", "ANN+"]
         monkeypatch.setattr(sys, "argv", ["deep_evidence.py", *arguments, *options])
         deep_evidence.main()
         return list(trained)
 
-    deep_evidence.run_script = run
+    deep_evidence.run_script, deep_evidence.pictured = run, pictured
     return deep_evidence
 
 
@@ -111,6 +115,31 @@ def test_a_second_call_trains_nothing_again(evidence, tmp_path):
     assert evidence.run_script(out=tmp_path / "more") == []  # what results/deep holds counts
     assert (tmp_path / "deep" / "runs.jsonl").read_text() == lines
     assert sum("error" in record for record in evidence.read(tmp_path / "deep")) == 2
+
+
+def test_the_default_is_chosen_by_validation(evidence, tmp_path):
+    """Candidates get validation runs; the fake MAP@R falls with the scale, so the smallest wins."""
+    euclidean, squared = "logistic, α = 0, euclidean", "logistic, α = 0, squared"
+    runs = evidence.run_script("--losses", euclidean, squared, "ANN+")
+    parts = [(run.part, run.loss) for run in runs]
+    assert [parts.count(("validation", loss)) for loss in (euclidean, squared, "ANN+")] == [3, 3, 0]
+    assert [parts.count(("test", loss)) for loss in (euclidean, squared, "ANN+")] == [3, 3, 3]
+    assert {run.scale for run in runs if run.part == "validation"} == {1 / 32, 0.03}
+    records = evidence.read(tmp_path / "deep")
+    assert evidence.best_candidate(records) == squared
+    assert [(run.part, run.loss, run.seed) for run in evidence.pictured] == [("test", squared, 0)]
+    on_two = [
+        {"part": "validation", "loss": loss, "data": data, "curve": [{"map_at_r": score}]}
+        for loss, data, score in (
+            ("a", "x", 0.9),
+            ("a", "y", 0.1),
+            ("b", "x", 0.6),
+            ("b", "y", 0.6),
+        )
+    ]
+    assert evidence.best_candidate(on_two) == "b"
+    assert evidence.best_candidate(on_two[:3]) == "a"  # b was not judged on all of the data
+    assert evidence.best_candidate([]) is None
 
 
 def test_a_stopped_call_is_continued(evidence, tmp_path):
