@@ -53,7 +53,7 @@ def row_hinges(X, y, targets, L, *, backend, beta=np.inf):
 
     def respond(block, s, t):
         margins[block] = s - t
-        return np.zeros(len(block)), np.zeros(len(block))
+        return np.zeros((3, len(block)))
 
     Z = X @ L.T
     make_kernel(comparisons, backend).sweep(Z, Z, respond, alpha=-np.inf, beta=beta)

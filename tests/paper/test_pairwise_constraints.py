@@ -51,7 +51,7 @@ def margins(X, y, L, backend="numpy"):
 
     def respond(block, s, t):
         z[block] = s - t
-        return np.zeros(len(block)), np.zeros(len(block))
+        return np.zeros((3, len(block)))
 
     Z = (X - X.mean(axis=0)) @ L.T
     make_kernel(comparisons, backend).sweep(Z, Z, respond, alpha=-np.inf, beta=np.inf)

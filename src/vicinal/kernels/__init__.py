@@ -1,18 +1,19 @@
-"""How the objective is computed: one narrow contract, several kernels.
+"""Computation of the objective: one narrow contract, several kernels.
 
 ::
 
-                Z (n, m)  V (n, c)  alpha                       respond(rows, s, t) → ds, dt
+                Z (n, m)  V (n, c)  alpha                    respond(rows, s, t) → value, ds, dt
                     │                                               ▲           │
         ┌───────────▼───────────────────────────────────────────────┴───────────▼──────────┐
         │ sweep:  blocks of anchor rows → distances → soft averages s, t → weights W → W·V │
         └───────────────────────────────────────────────────────────────────────┬──────────┘
                                                                                 ▼
-                                                    half Laplacian H, or Lap·V  (n, c)
+                                         sum of the values; Lap·V, or a half of it (n, c)
 
-A kernel knows squared distances and soft averages, no losses; the objective answers every block
-of soft averages with one coefficient a row. :mod:`~vicinal.kernels.reference` says what is
-computed, :mod:`~vicinal.kernels.cpu` computes it fast, :mod:`~vicinal.kernels.gpu` on a GPU.
+A kernel knows squared distances and soft averages, but no losses; the objective answers every block
+of soft averages with a value and its derivatives, per row. :mod:`~vicinal.kernels.reference`
+defines what is computed, :mod:`~vicinal.kernels.cpu` computes it fast, :mod:`~vicinal.kernels.gpu`
+on a GPU.
 """
 
 from __future__ import annotations

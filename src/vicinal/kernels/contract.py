@@ -1,33 +1,41 @@
-"""What every compute kernel promises: row soft averages, and the weighted Laplacian they define."""
+"""The contract of compute kernels: row soft averages, and the weighted Laplacian they define."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import Array, FloatArray, IndexArray
 
-Respond: TypeAlias = Callable[[IndexArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
-"""``respond(rows, s, t) -> (ds, dt)``: what the objective makes of a block of soft averages.
 
-``ds[i]`` and ``dt[i]`` are the derivatives of the objective with respect to ``s[i]`` and ``t[i]``.
-It may be called from several threads at once, never twice for the same row.
-"""
+class Response(NamedTuple):
+    """The objective's answer to the soft averages s and t of a block of b rows."""
+
+    value: Array
+    """(b,) the value of every row."""
+    ds: Array
+    """(b,) its derivative with respect to s."""
+    dt: Array
+    """(b,) its derivative with respect to t."""
+
+
+Respond: TypeAlias = Callable[[Array, Array, Array], Response]
+"""``respond(rows, s, t)``: pure, called from several threads, never twice for the same row."""
 
 
 @dataclass(frozen=True)
 class IndexLists:
-    """One list of row indices a row: row i has ``indices[indptr[i]:indptr[i + 1]]``."""
+    """One list of row indices per row: row i has ``indices[indptr[i]:indptr[i + 1]]``."""
 
     indptr: IndexArray
     indices: IndexArray
 
     @property
     def counts(self) -> IndexArray:
-        """(n,) how many each row has."""
+        """(n,) the length of every list."""
         return np.diff(self.indptr)
 
     def of(self, rows: IndexArray) -> IndexArray:
@@ -39,7 +47,7 @@ class IndexLists:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Who is compared with whom; rows are sorted by class.
+    """The similar and dissimilar rows of every row; rows are sorted by class.
 
     A side that is None is complete: all other rows of the class (similar), all rows of the other
     classes (dissimilar). Rows of one group are never compared; without groups a row excludes
@@ -64,21 +72,63 @@ class Comparisons:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
+@dataclass(frozen=True)
+class SweepResult:
+    """The sums over the visited rows."""
+
+    value: Array
+    """The sum of the values that ``respond`` gave."""
+    laplacian: Array
+    """(n, c) the Laplacian, or a half of it, applied to V."""
+
+    @property
+    def rounding(self) -> float:
+        """About how far rounding has moved the exponents; 0 where it is that of the arrays."""
+        return 0.0
+
+    def refined(self, tolerance: float) -> SweepResult:
+        """The same sums with ``rounding`` below the tolerance, or the most precise there are."""
+        return self
+
+    def total(self, part: Array) -> FloatArray:
+        """The sum over all processes that share the rows, on the host.
+
+        ``part`` is anything linear in this process's ``value`` and ``laplacian``.
+        """
+        return np.asarray(part)
+
+
 class Kernel(Protocol):
-    """Bound to the comparisons of n points; knows distances and soft averages, no losses."""
+    """Bound to the comparisons of n points; knows distances and soft averages, but no losses.
+
+    Everything that an objective asks of it is in the sums of one sweep. A sum over rows of another
+    function of the distances (a weighted average of targets, say) is a second method of this
+    shape: blocks of rows, a ``respond`` of its own, a `SweepResult`.
+    """
+
+    half_is_cheaper: bool
+    """Whether half of a Laplacian takes fewer products than the whole."""
+
+    def asarray(self, values: Array) -> Array:
+        """Real numbers as this kernel takes them: a NumPy array, or a tensor on its device."""
+        ...
+
+    def embed(self, X: Array, L: FloatArray) -> Array:
+        """Z = X Lᵀ (n, m), for an X from ``asarray``."""
+        ...
 
     def sweep(
         self,
-        Z: FloatArray,
-        V: FloatArray,
+        Z: Array,
+        V: Array,
         respond: Respond,
         *,
         alpha: float,
         beta: float = 1.0,
         symmetric: bool = False,
         rows: IndexArray | None = None,
-    ) -> FloatArray:
-        """Visit the anchor rows in blocks; return what they contribute to the Laplacian.
+    ) -> SweepResult:
+        """Visit the anchor rows in blocks; return the sum of their values, and their Laplacian.
 
         For every anchor row i, with d_ij = ‖z_i − z_j‖²,
 
@@ -91,23 +141,34 @@ class Kernel(Protocol):
         Parameters
         ----------
         Z : (n, m)
-            The points whose distances count.
+            The points whose distances count, from ``embed``.
         V : (n, c)
-            What the Laplacian is applied to.
+            What the Laplacian is applied to: Z itself, or an array from ``asarray``.
         respond : callable
             See :data:`Respond`.
         alpha, beta : float
             Exponents of the similar and of the dissimilar soft average; any real, 0, ±inf.
         symmetric : bool
-            What is returned, with Δ = diag(W·1 + Wᵀ·1):
+            What is returned, with Lap = Δ − W − Wᵀ and Δ = diag(W·1 + Wᵀ·1):
 
-            * False: the half H = ½ Δ V − W V, for which VᵀH + HᵀV = Σ_ij W_ij v_ij v_ijᵀ;
-            * True: the whole Lap V = (Δ − W − Wᵀ) V, at the cost of one more product.
+            * True: the whole Lap V;
+            * False: a half H, for which VᵀH + HᵀV = Vᵀ Lap V. Where ``half_is_cheaper`` it is
+              ½ Δ V − W V, one product instead of two; elsewhere ½ Lap V.
         rows : (b,), optional
             The anchors to visit; all of them by default.
-
-        Returns
-        -------
-        (n, c) array
         """
         ...
+
+
+class HostKernel:
+    """What kernels that compute with NumPy arrays have in common."""
+
+    half_is_cheaper = True
+
+    def asarray(self, values: FloatArray) -> FloatArray:
+        """See :meth:`Kernel.asarray`."""
+        return np.asarray(values)
+
+    def embed(self, X: FloatArray, L: FloatArray) -> FloatArray:
+        """See :meth:`Kernel.embed`."""
+        return X @ L.astype(X.dtype, copy=False).T

@@ -1,4 +1,4 @@
-"""The readable kernel: NumPy, block by block. It is the oracle of all the others."""
+"""The readable kernel: NumPy, block by block. All other kernels are tested against it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, IndexLists, Respond
+from vicinal.kernels.contract import Comparisons, HostKernel, IndexLists, Respond, SweepResult
 
 BLOCK_ELEMENTS = 2**22
 
 
-class ReferenceKernel:
+class ReferenceKernel(HostKernel):
     """Row blocks of the full distance matrix, boolean masks, no tricks."""
 
     def __init__(self, comparisons: Comparisons) -> None:
@@ -27,25 +27,25 @@ class ReferenceKernel:
         beta: float = 1.0,
         symmetric: bool = False,
         rows: IndexArray | None = None,
-    ) -> FloatArray:
+    ) -> SweepResult:
         """See :meth:`vicinal.kernels.contract.Kernel.sweep`."""
         n = len(Z)
         rows = self._comparisons.anchors if rows is None else rows
-        out = np.zeros(V.shape)  # (n, c)
+        values, out = np.zeros(n), np.zeros(V.shape)  # (n, c)
         block = max(1, BLOCK_ELEMENTS // n)
         for start in range(0, len(rows), block):
             anchors = rows[start : start + block]
             D = cdist(Z[anchors], Z, "sqeuclidean")  # (b, n)
             s, r_similar = masked_soft_average(D, self._similar(anchors, n), alpha)
             t, r_dissimilar = masked_soft_average(D, self._dissimilar(anchors, n), beta)
-            ds, dt = respond(anchors, s, t)
+            values[anchors], ds, dt = respond(anchors, s, t)
             W = ds[:, None] * r_similar + dt[:, None] * r_dissimilar  # (b, n)
             scale = 1.0 if symmetric else 0.5
             out += scale * W.sum(axis=0)[:, None] * V
             out[anchors] += scale * W.sum(axis=1)[:, None] * V[anchors] - W @ V
             if symmetric:
                 out -= W.T @ V[anchors]
-        return out.astype(V.dtype, copy=False)
+        return SweepResult(float(values.sum()), out.astype(V.dtype, copy=False))
 
     def _similar(self, rows: IndexArray, n: int) -> np.ndarray:
         """(b, n) which points are in the similar set of which row."""

@@ -21,7 +21,6 @@ from vicinal.learners.device_data import on_host
 from vicinal.learners.initialization import embed, starting_factor
 from vicinal.learners.labeled_data import LabeledData
 from vicinal.learners.progress import fit_callback, logger, show_log
-from vicinal.objective.device_objective import DeviceObjective, on_device
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
 from vicinal.objective.neighbor_sets import Selection, compare, lists_from_user
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
@@ -178,7 +177,7 @@ class NeighborFit:
             problem = self._sampled(objective)
         return solve(problem, params, max_iter=max_iter, tol=learner.tol, callback=callback)
 
-    def _objective(self, comparisons: Comparisons) -> NeighborObjective | DeviceObjective:
+    def _objective(self, comparisons: Comparisons) -> NeighborObjective:
         data, configuration = self._data, self._configuration
         n = len(data.X)
         regularization = configuration.regularization
@@ -186,19 +185,19 @@ class NeighborFit:
         shift: FloatArray = np.zeros(n)
         if configuration.plain:
             shift = plain_shift(comparisons, configuration.alpha)
-        objective = NeighborObjective(
-            X=data.X,
+        kernel = make_kernel(comparisons, self._backend)
+        return NeighborObjective(
+            X=kernel.asarray(data.X),
             comparisons=comparisons,
-            kernel=make_kernel(comparisons, self._backend),
+            kernel=kernel,
             parametrization=self._parametrization,
             loss=configuration.loss,
             alpha=configuration.alpha,
             gamma=configuration.gamma,
-            shift=shift,
-            weights=data.weights,
+            shift=kernel.asarray(shift),
+            weights=kernel.asarray(data.weights),
             pull=strength * self._pull(comparisons),
         )
-        return on_device(objective) if self._on_device else objective
 
     def _pull(self, comparisons: Comparisons) -> FloatArray:
         if isinstance(self._data.X, np.ndarray):
@@ -207,21 +206,15 @@ class NeighborFit:
 
         return pull_matrix_of(self._data.X, comparisons, self._data.weights)
 
-    def _sampled(self, objective: NeighborObjective | DeviceObjective) -> Problem:
+    def _sampled(self, objective: NeighborObjective) -> Problem:
         """Against all rows while that is affordable, else against a fresh sample of them."""
         n_references = self._learner.n_references
         size = AUTO_REFERENCES if n_references == "auto" else int(n_references)
         if size >= len(self._data.X) or (n_references == "auto" and self._on_device):
             return objective
         bind = partial(make_kernel, backend=self._backend)
-        # Either kind of objective has the fields that a sample of it replaces.
-        return SampledObjective(
-            objective,  # type: ignore[arg-type]
-            bind,
-            size,
-            self._learner.batch_size,
-            self._rng,
-        )
+        seed = int(self._rng.randint(2**31 - 1))
+        return SampledObjective(objective, bind, size, self._learner.batch_size, seed)
 
     def _selection(self, chosen: Any, X: FloatArray, *, same_class: bool) -> Selection:
         """What the parameter ``similar`` or ``dissimilar`` selects, in terms of sorted rows."""

@@ -43,21 +43,18 @@ class LDMLObjective:
         theta, bias = self.split(params)
         L = self.parametrization.factor(theta)
         Z = self.X @ L.T  # (n, m)
-        value, bias_slope = 0.0, 0.0
-
-        def laplacian(V: FloatArray, symmetric: bool) -> FloatArray:
-            nonlocal value, bias_slope
-            sweep = self.pairs.sweep(Z, V, bias, symmetric=symmetric)
-            value, bias_slope = sweep.value, sweep.bias_slope
-            return sweep.laplacian
-
-        gradient = self.parametrization.gradient(theta, self.X, laplacian)
+        V, symmetric = self.parametrization.operand(self.X, Z)
+        sweep = self.pairs.sweep(Z, V, bias, symmetric=symmetric)
+        value = sweep.value
+        gradient = self.parametrization.pull_back(
+            theta, self.X, sweep.laplacian, symmetric=symmetric
+        )
         if self.regularization > 0:
             # ‖M‖² = ⟨M, M⟩ has twice the gradient of ⟨C, M⟩ at C = M.
             square, slope = self.parametrization.linear(theta, L.T @ L)
             value += self.regularization * square
             gradient = gradient + 2.0 * self.regularization * slope
-        return value, self.join(gradient, bias_slope)
+        return value, self.join(gradient, sweep.bias_slope)
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest feasible parameters; every b is feasible."""

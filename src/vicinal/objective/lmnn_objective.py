@@ -44,17 +44,13 @@ class LMNNObjective:
         weight = self.push_weight * self.n_rows / len(anchors)
         L = self.parametrization.factor(params)
         Z = self.X @ L.T  # (n, m)
-        pushed = 0.0
-
-        def laplacian(V: FloatArray, symmetric: bool) -> FloatArray:
-            nonlocal pushed
-            push = self.push.sweep(Z, V, squared=self.squared, symmetric=symmetric, rows=anchors)
-            pushed += weight * push.value
-            return weight * push.laplacian
-
-        gradient = self.parametrization.gradient(params, self.X, laplacian)
+        V, symmetric = self.parametrization.operand(self.X, Z)
+        push = self.push.sweep(Z, V, squared=self.squared, symmetric=symmetric, rows=anchors)
+        gradient = self.parametrization.pull_back(
+            params, self.X, weight * push.laplacian, symmetric=symmetric
+        )
         pull, pull_gradient = self.parametrization.linear(params, self.pull)
-        return pull + pushed, gradient + pull_gradient
+        return pull + weight * push.value, gradient + pull_gradient
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest feasible parameters."""

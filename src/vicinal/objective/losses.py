@@ -1,20 +1,24 @@
-"""Losses: what a sample costs, given its margin z = (s − t)/γ.
+"""Losses: the cost of a sample, given its margin z = (s − t)/γ.
 
 z < 0 means that the sample is nearer to its own class than to the others. Every loss increases
-in z. See the table of section 2 of the paper's framework.
+in z. See the table of section 2 of the paper's framework. The functions below take NumPy arrays and
+PyTorch tensors, and compute in the module that the array belongs to.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 
-from vicinal._typing import FloatArray
+from vicinal._typing import Array
 
-Elementwise: TypeAlias = Callable[[FloatArray], FloatArray]
+Elementwise: TypeAlias = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -34,40 +38,67 @@ class Loss:
     value: Elementwise
     slope: Elementwise
     convex: bool = False
+    takes_tensors: bool = False
+    """Whether both functions take tensors; otherwise they are given NumPy arrays only."""
+
+    def value_and_slope(self, z: Array) -> tuple[Array, Array]:
+        """ℓ(z) and ℓ′(z): arrays for an array, tensors on the device of z for a tensor."""
+        if self.takes_tensors or isinstance(z, np.ndarray):
+            return self.value(z), self.slope(z)
+        host = z.cpu().numpy()
+        return z.new_tensor(self.value(host)), z.new_tensor(self.slope(host))
 
 
-def _sigmoid(z: FloatArray) -> FloatArray:
+def array_namespace(z: Array) -> ModuleType:
+    """The module whose functions take z: NumPy, or PyTorch if z is a tensor."""
+    return sys.modules["torch"] if hasattr(z, "new_tensor") else np
+
+
+def _hinge_slope(z: Array) -> Array:
+    """1 where z > −1, else 0."""
+    return (z > -1.0) * array_namespace(z).ones_like(z)
+
+
+def _softplus(z: Array) -> Array:
+    """ln(1 + eᶻ), without overflow."""
+    xp = array_namespace(z)
+    return xp.logaddexp(xp.zeros_like(z), z)
+
+
+def _sigmoid(z: Array) -> Array:
     """σ(z) = 1/(1 + e^{−z}), without overflow and exact in both tails."""
-    decay = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1.0, decay) / (1.0 + decay)
+    xp = array_namespace(z)
+    decay = xp.exp(-abs(z))
+    return xp.where(z >= 0, 1.0, decay) / (1.0 + decay)
 
 
-def _sigmoid_slope(z: FloatArray) -> FloatArray:
+def _sigmoid_slope(z: Array) -> Array:
     """σ(z)·(1 − σ(z)), symmetric in z, so that neither tail cancels."""
-    decay = np.exp(-np.abs(z))
+    decay = array_namespace(z).exp(-abs(z))
     return decay / (1.0 + decay) ** 2
 
 
-HINGE = Loss(
-    "hinge",
-    lambda z: np.maximum(0.0, 1.0 + z),
-    lambda z: (z > -1.0).astype(z.dtype),
-    convex=True,
-)
-SQUARED_HINGE = Loss(
+def _ones(z: Array) -> Array:
+    return array_namespace(z).ones_like(z)
+
+
+_built_in = partial(Loss, takes_tensors=True)
+
+HINGE = _built_in("hinge", lambda z: (1.0 + z).clip(0.0), _hinge_slope, convex=True)
+SQUARED_HINGE = _built_in(
     "squared_hinge",
-    lambda z: np.maximum(0.0, 1.0 + z) ** 2,
-    lambda z: 2.0 * np.maximum(0.0, 1.0 + z),
+    lambda z: (1.0 + z).clip(0.0) ** 2,
+    lambda z: 2.0 * (1.0 + z).clip(0.0),
     convex=True,
 )
-LOGISTIC = Loss("logistic", lambda z: np.logaddexp(0.0, z), _sigmoid, convex=True)
-LINEAR = Loss("linear", lambda z: z, np.ones_like, convex=True)
-SIGMOID = Loss("sigmoid", _sigmoid, _sigmoid_slope)
+LOGISTIC = _built_in("logistic", _softplus, _sigmoid, convex=True)
+LINEAR = _built_in("linear", lambda z: z, _ones, convex=True)
+SIGMOID = _built_in("sigmoid", _sigmoid, _sigmoid_slope)
 
 LOSSES = {loss.name: loss for loss in (HINGE, SQUARED_HINGE, LOGISTIC, LINEAR, SIGMOID)}
 
 
-def get_loss(loss: Any) -> Loss:
+def get_loss(loss: object) -> Loss:
     """The loss of that name, or the user's own: a :class:`Loss` or a pair (value, slope).
 
     Examples

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, Kernel
+from vicinal.kernels.contract import Comparisons, Kernel, Response
 from vicinal.objective.parametrization import Parametrization
 from vicinal.objective.pull import pull_matrix
 
@@ -44,24 +44,21 @@ class MCMLObjective:
         log_sizes = np.full((2, len(self.X)), np.nan)
         log_sizes[0, anchors] = log_similar
         log_sizes[1, anchors] = np.log(self.comparisons.n_dissimilar[anchors])
-        logarithms = np.zeros(len(self.X))
 
-        def respond(
-            block: IndexArray, s: FloatArray, t: FloatArray
-        ) -> tuple[FloatArray, FloatArray]:
+        def respond(block: IndexArray, s: FloatArray, t: FloatArray) -> Response:
             similar, dissimilar = log_sizes[0, block] - s, log_sizes[1, block] - t
             total = np.logaddexp(similar, dissimilar)
-            logarithms[block] = total
-            return -scale * np.exp(similar - total), -scale * np.exp(dissimilar - total)
+            ds, dt = np.exp(similar - total), np.exp(dissimilar - total)
+            return Response(total, -scale * ds, -scale * dt)
 
-        Z = self.X @ self.parametrization.factor(params).T  # (n, m)
-
-        def laplacian(V: FloatArray, symmetric: bool) -> FloatArray:
-            return self.kernel.sweep(Z, V, respond, alpha=1.0, symmetric=symmetric, rows=anchors)
-
-        gradient = self.parametrization.gradient(params, self.X, laplacian)
+        Z = self.kernel.embed(self.X, self.parametrization.factor(params))  # (n, m)
+        V, symmetric = self.parametrization.operand(self.X, Z)
+        sweep = self.kernel.sweep(Z, V, respond, alpha=1.0, symmetric=symmetric, rows=anchors)
+        gradient = self.parametrization.pull_back(
+            params, self.X, sweep.laplacian, symmetric=symmetric
+        )
         pull, pull_gradient = self.parametrization.linear(params, self.pull)
-        value = pull + scale * float(logarithms.sum() - log_similar.sum())
+        value = pull + scale * float(sweep.value - log_similar.sum())
         return value, gradient + pull_gradient
 
     def project(self, params: FloatArray) -> FloatArray:

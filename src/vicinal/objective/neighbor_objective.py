@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 
 import numpy as np
 
-from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, Kernel
+from vicinal._typing import Array, FloatArray, IndexArray
+from vicinal.kernels.contract import Comparisons, Kernel, Response, SweepResult
 from vicinal.objective.losses import Loss
 from vicinal.objective.parametrization import Parametrization
+
+PROMISED = 1e-5
+"""The relative error of a gradient, where a kernel's exponents are rounded."""
 
 
 @dataclass(frozen=True)
@@ -22,18 +26,18 @@ class NeighborObjective:
     Σ_ij W_ij d_ij, where W_ij = w_i ℓ′(z_i)/γ · (r^s_ij − r^d_ij) + λ w_i 1[j ∈ S_i].
     """
 
-    X: FloatArray
-    """(n, d) the samples, sorted by class, centered."""
+    X: Array
+    """(n, d) the samples, sorted by class, centered; from the kernel's ``asarray``."""
     comparisons: Comparisons
     kernel: Kernel
     parametrization: Parametrization
     loss: Loss
     alpha: float
     gamma: float
-    shift: FloatArray
-    """(n,) what is added to s_i − t_i: zeros, or :func:`plain_shift`."""
-    weights: FloatArray
-    """(n,) what each sample counts as an anchor."""
+    shift: Array
+    """(n,) what is added to s_i − t_i: zeros, or :func:`plain_shift`; from ``asarray``."""
+    weights: Array
+    """(n,) the weight of each sample as an anchor; from ``asarray``."""
     pull: FloatArray
     """(d, d) λ Σ_i w_i Σ_{j∈S_i} X_ij: the regularizer is linear in M, so it is computed once."""
 
@@ -45,30 +49,38 @@ class NeighborObjective:
         self, params: FloatArray, rows: IndexArray | None = None
     ) -> tuple[float, FloatArray]:
         """J and ∂J/∂params; with ``rows``, unbiased estimates from these of the anchors."""
+        kernel, parametrization = self.kernel, self.parametrization
         anchors = None if rows is None else self.comparisons.anchors[rows]
         scale = 1.0 if anchors is None else self.n_rows / len(anchors)
-        losses = np.zeros(len(self.X))
+        Z = kernel.embed(self.X, parametrization.factor(params))  # (n, m)
+        V, symmetric = parametrization.operand(self.X, Z, half_is_cheaper=kernel.half_is_cheaper)
+        pull, pull_gradient = parametrization.linear(params, self.pull)
 
-        def respond(
-            block: IndexArray, s: FloatArray, t: FloatArray
-        ) -> tuple[FloatArray, FloatArray]:
-            z = (s - t + self.shift[block]) / self.gamma
-            w = scale * self.weights[block]
-            losses[block] = w * self.loss.value(z)
-            slope = w * self.loss.slope(z) / self.gamma
-            return slope, -slope
-
-        L = self.parametrization.factor(params).astype(self.X.dtype, copy=False)
-        Z = self.X @ L.T  # (n, m)
-
-        def laplacian(V: FloatArray, symmetric: bool) -> FloatArray:
-            return self.kernel.sweep(
-                Z, V, respond, alpha=self.alpha, symmetric=symmetric, rows=anchors
+        def sums(sweep: SweepResult) -> tuple[float, FloatArray]:
+            gradient = parametrization.pull_back(
+                params, self.X, sweep.laplacian, symmetric=symmetric
             )
+            return float(sweep.total(sweep.value)), sweep.total(gradient) + pull_gradient
 
-        gradient = self.parametrization.gradient(params, self.X, laplacian)
-        pull, pull_gradient = self.parametrization.linear(params, self.pull)
-        return float(losses.sum()) + pull, gradient + pull_gradient
+        sweep = kernel.sweep(
+            Z, V, partial(self._respond, scale), alpha=self.alpha, symmetric=symmetric, rows=anchors
+        )
+        value, gradient = sums(sweep)
+        # A mini-batch is an estimate: its noise is larger than any rounding.
+        if rows is None and sweep.rounding > 0:
+            # An error ε of the exponents is one of about εJ/‖θ‖ of the gradient.
+            size = float(np.linalg.norm(gradient) * np.linalg.norm(params))
+            finer = sweep.refined(PROMISED * size / abs(value) if value else np.inf)
+            value, gradient = (value, gradient) if finer is sweep else sums(finer)
+        return value + pull, gradient
+
+    def _respond(self, scale: float, rows: Array, s: Array, t: Array) -> Response:
+        """scale · w_i ℓ(z_i) of a block of rows, and its derivatives in s_i and t_i."""
+        z = (s - t + self.shift[rows]) / self.gamma
+        w = scale * self.weights[rows]
+        value, slope = self.loss.value_and_slope(z)
+        slope = w * slope / self.gamma
+        return Response(w * value, slope, -slope)
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest feasible parameters."""
@@ -76,7 +88,7 @@ class NeighborObjective:
 
 
 def plain_shift(comparisons: Comparisons, alpha: float) -> FloatArray:
-    """(n,) s̃ − t̃ less s − t: plain soft averages are b̃(γ) = b(γ) − ln(n)/γ, a constant a row."""
+    """(n,) s̃ − t̃ less s − t: plain soft averages are b̃(γ) = b(γ) − ln(n)/γ, a constant per row."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.log(comparisons.n_dissimilar) - np.log(comparisons.n_similar) / alpha
     return np.asarray(np.where(np.isfinite(shift), shift, 0.0))

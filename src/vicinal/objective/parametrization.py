@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
-from vicinal._typing import FloatArray
-
-Laplacian: TypeAlias = Callable[[FloatArray, bool], FloatArray]
-"""``laplacian(V, symmetric)``: Lap·V, or the half H with VᵀH + HᵀV = Vᵀ·Lap·V."""
+from vicinal._typing import Array, FloatArray
 
 
 class Parametrization(Protocol):
@@ -21,8 +17,15 @@ class Parametrization(Protocol):
         """L with M = LᵀL."""
         ...
 
-    def gradient(self, params: FloatArray, X: FloatArray, laplacian: Laplacian) -> FloatArray:
-        """∂/∂params of Σ_ij W_ij d_ij, where ``laplacian`` belongs to W."""
+    def operand(self, X: Array, Z: Array, *, half_is_cheaper: bool = True) -> tuple[Array, bool]:
+        """V, and whether the whole Lap V is needed rather than a half: the cheapest for ∂/∂params.
+
+        A half is an H with VᵀH + HᵀV = Vᵀ Lap V; see :meth:`vicinal.kernels.contract.Kernel.sweep`.
+        """
+        ...
+
+    def pull_back(self, params: FloatArray, X: Array, LapV: Array, *, symmetric: bool) -> Array:
+        """∂/∂params of Σ_ij W_ij d_ij, from what the Laplacian of W made of ``operand(X, Z)``."""
         ...
 
     def linear(self, params: FloatArray, C: FloatArray) -> tuple[float, FloatArray]:
@@ -40,15 +43,18 @@ class Factor:
     def factor(self, params: FloatArray) -> FloatArray:
         return params
 
-    def gradient(self, params: FloatArray, X: FloatArray, laplacian: Laplacian) -> FloatArray:
-        """∂/∂L = 2 (Lap Z)ᵀ X = 2 L Xᵀ Lap X: the cheaper of the two for this shape of L."""
-        L = params
-        m, d = L.shape
-        if 2 * m < d:  # Lap Z costs two products of width m, the half of Lap X one of width d
-            return 2.0 * laplacian(X @ L.T, True).T @ X
-        H = laplacian(X, False)  # (n, d)
-        G = X.T @ H
-        return 2.0 * L @ (G + G.T)
+    def operand(self, X: Array, Z: Array, *, half_is_cheaper: bool = True) -> tuple[Array, bool]:
+        """Two products of width m for Lap Z, or one of width d for a half of Lap X."""
+        if half_is_cheaper and 2 * Z.shape[1] >= X.shape[1]:
+            return X, False
+        return Z, True
+
+    def pull_back(self, params: FloatArray, X: Array, LapV: Array, *, symmetric: bool) -> Array:
+        """∂/∂L = 2 (Lap Z)ᵀ X = 2 L Xᵀ Lap X."""
+        if symmetric:
+            return 2.0 * LapV.T @ X
+        G = X.T @ LapV
+        return 2.0 * params @ (G + G.T)
 
     def linear(self, params: FloatArray, C: FloatArray) -> tuple[float, FloatArray]:
         LC = params @ C
@@ -65,8 +71,12 @@ class Metric:
         eigenvalues, vectors = eigh(_symmetric(params))
         return np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
 
-    def gradient(self, params: FloatArray, X: FloatArray, laplacian: Laplacian) -> FloatArray:
-        G = X.T @ laplacian(X, False)
+    def operand(self, X: Array, Z: Array, *, half_is_cheaper: bool = True) -> tuple[Array, bool]:
+        return X, False
+
+    def pull_back(self, params: FloatArray, X: Array, LapV: Array, *, symmetric: bool) -> Array:
+        """∂/∂M = Xᵀ Lap X."""
+        G = X.T @ LapV
         return G + G.T
 
     def linear(self, params: FloatArray, C: FloatArray) -> tuple[float, FloatArray]:

@@ -15,14 +15,16 @@ from vicinal.objective.neighbor_sets import Selection, compare
 
 
 class SampledObjective:
-    """Estimates J from some anchors and, for each call, a fresh random set of reference rows.
+    """Estimates J from some anchors and a random set of reference rows.
 
     Complete sides are replaced by what the sample holds of them; mean soft averages over a
     sample estimate those over all rows, and the shift of plain ones keeps the true set sizes.
-    Listed sides stay whole; whom they name serves as a reference too. A logarithm of a mean is
-    biased: the nearest of a sample is farther than the nearest of all, so that estimates of J
-    tend to be too large, the more so the fewer references there are. The draw follows ``rng``:
-    the same calls in the same order give the same estimates.
+    Listed sides stay whole, and the rows that they name are references too. A logarithm of a mean
+    is biased: the nearest of a sample is farther than the nearest of all, so that estimates of J
+    tend to be too large, the more so the fewer references there are.
+
+    The references are a function of ``seed`` and of the anchors: evaluation is pure, and other
+    anchors (those of the next epoch) have other references.
     """
 
     def __init__(
@@ -31,13 +33,13 @@ class SampledObjective:
         make_kernel: Callable[[Comparisons], Kernel],
         n_references: int,
         batch_size: int,
-        rng: np.random.RandomState,
+        seed: int,
     ) -> None:
         self._objective = objective
         self._make_kernel = make_kernel
         self._n_references = n_references
         self._batch_size = batch_size
-        self._rng = rng
+        self._seed = seed
         self._classes = objective.comparisons.class_of_row
 
     @property
@@ -75,7 +77,8 @@ class SampledObjective:
         """The mean of the estimates of one partition of the anchors: an epoch that stands still."""
         n_batches = -(-self.n_rows // self._batch_size)
         value, gradient = 0.0, np.zeros_like(params)
-        for rows in np.array_split(self._rng.permutation(self.n_rows), n_batches):
+        anchors = np.random.default_rng(self._seed).permutation(self.n_rows)
+        for rows in np.array_split(anchors, n_batches):
             estimate = self.value_and_gradient(params, np.sort(rows))
             share = len(rows) / self.n_rows
             value += share * estimate[0]
@@ -83,15 +86,16 @@ class SampledObjective:
         return value, gradient
 
     def _sample(self, anchors: IndexArray) -> IndexArray:
-        """Sorted rows: the anchors, whom their lists name, and references in every class."""
+        """Sorted rows: the anchors, the members of their lists, and references in every class."""
         comparisons = self._objective.comparisons
+        rng = np.random.default_rng(np.append(self._seed, anchors).astype(np.uint32))
         listed = (comparisons.similar, comparisons.dissimilar)
         members = [anchors, *(lists.of(anchors) for lists in listed if lists is not None)]
         share = self._n_references / len(self._classes)
         for start, stop in pairwise(comparisons.offsets):
             # Two of a class at least, so that a rare anchor still meets its own.
             size = min(stop - start, max(2, round(share * (stop - start))))
-            members.append(start + self._rng.choice(stop - start, size, replace=False))
+            members.append(start + rng.choice(stop - start, size, replace=False, shuffle=False))
         return np.unique(np.concatenate(members))
 
     def _restrict(self, sample: IndexArray, anchors: IndexArray) -> Comparisons:

@@ -77,12 +77,12 @@ def test_gradient_is_twice_the_laplacian_times_the_embeddings():
     )
 
     def respond(rows, s, t):
-        slope = get_loss("logistic").slope(s - t)
-        return slope, -slope
+        value, slope = get_loss("logistic").value_and_slope(s - t)
+        return value, slope, -slope
 
     kernel = make_kernel(comparisons, "numpy")
-    Lap_Z = kernel.sweep(points, points, respond, alpha=0.5, symmetric=True)
-    np.testing.assert_allclose(Z.grad[order], 2 * Lap_Z, rtol=1e-9, atol=1e-11)
+    sweep = kernel.sweep(points, points, respond, alpha=0.5, symmetric=True)
+    np.testing.assert_allclose(Z.grad[order], 2 * sweep.laplacian, rtol=1e-9, atol=1e-11)
 
 
 def test_a_fitted_learner_and_the_loss_agree():

@@ -1,4 +1,4 @@
-"""Run by test_gpu_ranks.py, one process a rank: shares objectives, disagrees, then one dies.
+"""Run by test_gpu_ranks.py, one process per rank: shares objectives, disagrees, then one dies.
 
 Each rank writes what it has to tell to a file of its own in the folder that it is given. Its second
 argument says whether it has a process group of its "own" before it joins, or "none".
@@ -15,39 +15,44 @@ import numpy as np
 import torch
 
 from vicinal.kernels.gpu import GpuKernel, join_ranks
-from vicinal.objective.device_objective import device_problem, on_device
 from vicinal.objective.losses import get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
 from vicinal.objective.neighbor_sets import compare
-from vicinal.objective.parametrization import Metric
+from vicinal.objective.parametrization import Factor, Metric
 
 ROWS = {"all": None, "few": np.arange(0, 80, 5), "of one rank": np.arange(9)}
 
 
-def complete():
-    rng = np.random.default_rng(0)
-    X, y = torch.as_tensor(rng.standard_normal((83, 4))), torch.as_tensor(rng.integers(0, 3, 83))
-    return device_problem(X, y, loss="logistic")
-
-
-def listed(parametrization, **sets):
-    """With neighbor lists, with weights, and with a row that is no anchor: its class is its own."""
-    rng, offsets = np.random.default_rng(1), np.array([0, 30, 31, 83])
-    X = rng.standard_normal((83, 4))
+def make(X, offsets, parametrization, alpha=1.0, plain=False, **sets):
+    """The logistic objective of centered samples, with weights unless sides are complete."""
     comparisons = compare(X, offsets, **sets)
-    objective = NeighborObjective(
-        X=X - X.mean(axis=0),
+    kernel = GpuKernel(comparisons, "cpu")
+    n, d = X.shape
+    weights = np.random.default_rng(2).random(n) if sets else np.ones(n)
+    shift = plain_shift(comparisons, alpha) if plain else np.zeros(n)
+    return NeighborObjective(
+        X=kernel.asarray(X - X.mean(axis=0)),
         comparisons=comparisons,
-        kernel=GpuKernel(comparisons, "cpu"),
+        kernel=kernel,
         parametrization=parametrization,
         loss=get_loss("logistic"),
-        alpha=-1.0,
+        alpha=alpha,
         gamma=0.7,
-        shift=plain_shift(comparisons, -1.0),
-        weights=rng.random(83),
-        pull=0.01 * np.eye(4),
+        shift=kernel.asarray(shift),
+        weights=kernel.asarray(weights),
+        pull=0.01 * np.eye(d),
     )
-    return on_device(objective)
+
+
+def complete():
+    X = np.random.default_rng(0).standard_normal((83, 4))
+    return make(X, np.array([0, 25, 54, 83]), Factor())
+
+
+def listed(**sets):
+    """With neighbor lists and weights; row 30 is not an anchor, it is the only one of its class."""
+    X = np.random.default_rng(1).standard_normal((83, 4))
+    return make(X, np.array([0, 30, 31, 83]), Metric(), alpha=-1.0, plain=True, **sets)
 
 
 def results():
@@ -55,8 +60,8 @@ def results():
     M = np.diag([1.0, 2.0, 0.5, 1.0])
     problems = {
         "complete": (complete(), np.eye(2, 4)),
-        "similar lists, metric": (listed(Metric(), similar=3), M),
-        "both lists, metric": (listed(Metric(), similar=3, dissimilar=4), M),
+        "similar lists, metric": (listed(similar=3), M),
+        "both lists, metric": (listed(similar=3, dissimilar=4), M),
     }
     found = {}
     for name, (problem, params) in problems.items():

@@ -1,7 +1,8 @@
 """Run by test_gpu_triton.py in a process of its own: writes the errors of the Triton kernels.
 
-Triton decides at its import whether it interprets. One line of JSON a case: relative errors against
-the same kernel by PyTorch in float64, which tests/contract/test_kernels.py holds to the definition.
+Triton decides at its import whether it interprets. One line of JSON per case: relative errors
+against the same kernel by PyTorch in float64, which tests/contract/test_kernels.py compares with the
+definition.
 """
 
 import json
@@ -14,8 +15,10 @@ import numpy as np
 import torch
 
 from vicinal.kernels.gpu import GpuKernel
-from vicinal.objective.device_objective import device_problem
+from vicinal.objective.losses import get_loss
+from vicinal.objective.neighbor_objective import NeighborObjective
 from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.parametrization import Factor
 from vicinal.solvers import lbfgs
 
 CASES = {
@@ -82,15 +85,28 @@ def trained(device):
     rng = np.random.default_rng(1)
     y = np.repeat([0, 1, 2], 60)
     X = rng.standard_normal((180, 4)) + 0.7 * y[:, None] + 6 * rng.integers(-3, 4, (180, 1))
-    X = torch.as_tensor(X, device=device)
-    problem = device_problem(X, torch.as_tensor(y, device=device), loss="logistic")
-    exact = replace(problem, kernel=GpuKernel(problem.comparisons, device, engine="torch"))
-    rounded = replace(problem, kernel=GpuKernel(problem.comparisons, device, engine="triton"))
+    comparisons = compare(X, np.array([0, 60, 120, 180]))
+    kernel = GpuKernel(comparisons, device, engine="torch")
+    exact = NeighborObjective(
+        X=kernel.asarray(X - X.mean(axis=0)),
+        comparisons=comparisons,
+        kernel=kernel,
+        parametrization=Factor(),
+        loss=get_loss("logistic"),
+        alpha=1.0,
+        gamma=1.0,
+        shift=kernel.asarray(np.zeros(180)),
+        weights=kernel.asarray(np.ones(180)),
+        pull=np.zeros((4, 4)),
+    )
+    rounded = replace(exact, kernel=GpuKernel(comparisons, device, engine="triton"))
     L = lbfgs(exact, 2 * np.eye(4), max_iter=8, tol=1e-12).params
     _, gradient = exact.value_and_gradient(L)
-    kernel, Z = rounded.kernel, exact.X @ exact.kernel.tensor(L).T
-    found = {str(k): rounded._evaluate(Z, kernel.anchors, k)[1] for k in (0, 1, 2)}
-    found["chosen"] = rounded.value_and_gradient(L)[1]
+    found = {"chosen": rounded.value_and_gradient(L)[1]}
+    for level in range(len(rounded.kernel.exponent_errors(kernel.embed(exact.X, L), 1.0))):
+        forced = replace(rounded, kernel=GpuKernel(comparisons, device, engine="triton"))
+        forced.kernel.exponent_errors = lambda *_, level=level: [1.0] * level + [1e-300]
+        found[str(level)] = forced.value_and_gradient(L)[1]
     size = np.linalg.norm(gradient)
     return {key: float(np.linalg.norm(got - gradient) / size) for key, got in found.items()}
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,6 @@ from vicinal.kernels.gpu import GpuKernel  # noqa: E402
 from vicinal.kernels.gpu import gpu_kernel as kernel_module  # noqa: E402
 from vicinal.kernels.gpu.torch_sweep import TorchSweep  # noqa: E402
 from vicinal.learners import neighbor_learner  # noqa: E402
-from vicinal.objective.device_objective import device_problem, on_device  # noqa: E402
 from vicinal.objective.losses import LOSSES, get_loss  # noqa: E402
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift  # noqa: E402
 from vicinal.objective.neighbor_sets import compare  # noqa: E402
@@ -48,7 +48,14 @@ def objectives(parametrization, loss, alpha, **sets):
         "pull": 0.01 * np.eye(X.shape[1]),
     }
     host = NeighborObjective(kernel=make_kernel(comparisons, "numpy"), **options)
-    return host, on_device(NeighborObjective(kernel=GpuKernel(comparisons, "cpu"), **options))
+    return host, moved(host, GpuKernel(comparisons, "cpu"))
+
+
+def moved(host, kernel):
+    """The same objective with all arrays of n rows where the kernel computes."""
+    names = ("X", "shift", "weights")
+    arrays = {name: kernel.asarray(getattr(host, name)) for name in names}
+    return replace(host, kernel=kernel, **arrays)
 
 
 @pytest.mark.parametrize("rows", [None, [5, 3, 60, 80]])
@@ -85,93 +92,14 @@ def test_as_precise_as_promised(monkeypatch, errors, rows, expected):
     _, device = objectives(Factor(), LOSSES["logistic"], 1.0)
     levels, evaluate = [], GpuKernel.evaluate
 
-    def recording(kernel, Z, alpha, *, level):
+    def recording(kernel, *points, level):
         levels.append(level)
-        return evaluate(kernel, Z, alpha, level=level)
+        return evaluate(kernel, *points, level=level)
 
     monkeypatch.setattr(GpuKernel, "evaluate", recording)
-    monkeypatch.setattr(GpuKernel, "exponent_errors", lambda kernel, Z, alpha: errors)
+    monkeypatch.setattr(GpuKernel, "exponent_errors", lambda kernel, *points: errors)
     device.value_and_gradient(np.eye(5), rows)
     assert levels == expected
-
-
-def test_tensors_that_are_there_already():
-    X = torch.as_tensor(samples())
-    y = torch.as_tensor(np.repeat(np.arange(4), np.diff(OFFSETS)))
-    mixed = torch.as_tensor(np.random.default_rng(4).permutation(len(X)))
-    L = np.random.default_rng(3).standard_normal((2, 5))
-    comparisons = compare(X.numpy(), OFFSETS)
-    host = NeighborObjective(
-        X=X.numpy(),
-        comparisons=comparisons,
-        kernel=make_kernel(comparisons, "numpy"),
-        parametrization=Factor(),
-        loss=LOSSES["logistic"],
-        alpha=2.0,
-        gamma=0.5,
-        shift=np.zeros(len(X)),
-        weights=np.ones(len(X)),
-        pull=np.zeros((5, 5)),
-    )
-    expected, gradient = host.value_and_gradient(L)
-    for labels in (y[mixed], y[mixed].numpy(), np.array(list("abcd"))[y[mixed].numpy()]):
-        problem = device_problem(X[mixed] + 7, labels, alpha=2.0, gamma=0.5, loss="logistic")
-        value, got = problem.value_and_gradient(L)
-        assert value == pytest.approx(expected, rel=1e-9)
-        np.testing.assert_allclose(got, gradient, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8])
-def test_samples_of_any_numeric_type(dtype):
-    X = torch.as_tensor(np.random.default_rng(7).integers(0, 9, (40, 3)))
-    y, L = np.arange(40) % 4, np.eye(3)
-    expected, gradient = device_problem(X.double(), y, loss="logistic").value_and_gradient(L)
-    value, got = device_problem(X.to(dtype), y, loss="logistic").value_and_gradient(L)
-    assert value == expected
-    np.testing.assert_array_equal(got, gradient)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
-def test_many_classes_of_half_precision_samples(dtype):
-    y = np.repeat(np.arange(3000), 2)
-    X = torch.as_tensor(np.random.default_rng(8).standard_normal((6000, 1))).to(dtype)
-    comparisons = device_problem(X, y).comparisons
-    np.testing.assert_array_equal(comparisons.offsets, np.arange(0, 6001, 2))
-
-
-FOUR = torch.tensor([[0.0], [1.0], [3.0], [4.0]])
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "options", "match"),
-    [
-        (FOUR, [0, 1, 1], {}, "each of the 4 rows"),
-        (FOUR, torch.tensor([0, 1, 1]), {}, "each of the 4 rows"),
-        (FOUR, torch.tensor([[0, 0, 1, 1]]), {}, "each of the 4 rows"),
-        (FOUR, torch.tensor([0.0, 0.0, 1.0, torch.nan]), {}, "y contains NaN"),
-        (FOUR, np.array([0.0, 0.0, 1.0, np.nan]), {}, "y contains NaN"),
-        (FOUR[:, 0], [0, 0, 1, 1], {}, "2-dimensional"),
-        (FOUR / FOUR[0], [0, 0, 1, 1], {}, "NaN or infinity"),
-        (FOUR, [0, 0, 0, 0], {}, "No sample has both"),
-        (FOUR, [0, 0, 1, 1], {"alpha": np.nan}, "alpha=nan must be a real number"),
-        (FOUR, [0, 0, 1, 1], {"alpha": "1"}, "alpha='1' must be a real number"),
-        (FOUR, [0, 0, 1, 1], {"gamma": 0.0}, "gamma=0.0 must be positive"),
-        (FOUR, [0, 0, 1, 1], {"gamma": np.inf}, "gamma=inf must be positive and finite"),
-    ],
-)
-def test_bad_problems(X, y, options, match):
-    with pytest.raises(ValueError, match=match):
-        device_problem(X, y, **options)
-
-
-@pytest.mark.parametrize("options", [{"alpha": np.nan}, {"alpha": "1"}, {"gamma": 0.0}], ids=str)
-def test_a_problem_refuses_what_a_learner_refuses(options):
-    messages = []
-    for attempt in (vc.ANN(**options).fit, partial(device_problem, **options)):
-        with pytest.raises(ValueError, match="must be") as refused:
-            attempt(FOUR, [0, 0, 1, 1])
-        messages.append(str(refused.value))
-    assert messages[0] == messages[1]
 
 
 @pytest.fixture
@@ -270,6 +198,27 @@ def test_groups_with_tensors(copies, similar):
     by_tensor = vc.ANN(**options).fit(torch.as_tensor(X), torch.as_tensor(y), groups=groups)
     assert by_tensor.components_.dtype == np.float32
     np.testing.assert_allclose(by_tensor.history_, by_array.history_, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::vicinal.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8])
+def test_samples_of_any_numeric_type(copies, dtype):
+    X = torch.as_tensor(np.random.default_rng(7).integers(0, 9, (40, 3)))
+    y = np.arange(40) % 4
+    expected, got = (vc.ANN(max_iter=3).fit(X.to(t), y) for t in (torch.float64, dtype))
+    np.testing.assert_array_equal(got.history_, expected.history_)
+    np.testing.assert_array_equal(got.components_, expected.components_)
+
+
+@pytest.mark.filterwarnings("ignore::vicinal.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("as_labels", [np.asarray, list, torch.as_tensor])
+def test_labels_of_any_kind_in_any_order(copies, as_labels):
+    rng = np.random.default_rng(4)
+    y, mixed = np.repeat(np.arange(4), 20), rng.permutation(80)
+    X = torch.as_tensor(7 + rng.standard_normal((80, 3)) + y[:, None])
+    expected = vc.ANN(max_iter=3, init="paper").fit(X, y)
+    got = vc.ANN(max_iter=3, init="paper").fit(X[mixed], as_labels(y[mixed]))
+    np.testing.assert_allclose(got.history_, expected.history_, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,34 @@ def test_shape_and_dtype_are_kept_and_the_input_is_not_touched(name, dtype, shap
 
 
 @EVERY
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tensors_have_the_same_losses(name, dtype):
+    torch = pytest.importorskip("torch")
+    z = np.append(GRID, [-1.0, -300.0, 300.0]).astype(dtype)
+    for expected, got in zip(
+        get_loss(name).value_and_slope(z),
+        get_loss(name).value_and_slope(torch.as_tensor(z)),
+        strict=True,
+    ):
+        assert got.dtype == getattr(torch, dtype)
+        assert_allclose(got.numpy(), expected, rtol=20 * np.finfo(dtype).eps)
+
+
+def test_own_losses_of_tensors_are_computed_with_numpy():
+    torch = pytest.importorskip("torch")
+    seen = []
+
+    def spy(z):
+        seen.append(type(z))
+        return np.sinh(z)
+
+    value, slope = get_loss((spy, np.cosh)).value_and_slope(torch.as_tensor(GRID))
+    assert seen == [np.ndarray]
+    assert_allclose(value.numpy(), np.sinh(GRID))
+    assert_allclose(slope.numpy(), np.cosh(GRID))
+
+
+@EVERY
 def test_a_name_gives_the_loss_of_that_name(name):
     assert get_loss(name) is LOSSES[name]
     assert get_loss(LOSSES[name]) is LOSSES[name]

@@ -437,16 +437,20 @@ def test_both_branches_of_the_factor_gradient(m, d):
     rng = np.random.default_rng(10 * m + d)
     X, W, L = rng.standard_normal((7, d)), rng.standard_normal((7, 7)), rng.standard_normal((m, d))
     delta = np.diag(W.sum(axis=0) + W.sum(axis=1))
-    asked = []
-
-    def laplacian(V, symmetric):
-        asked.append((V.shape[1], symmetric))
-        return (delta - W - W.T) @ V if symmetric else (0.5 * delta - W) @ V
-
     scatter = sum(W[i, j] * np.outer(X[i] - X[j], X[i] - X[j]) for i in range(7) for j in range(7))
-    assert_allclose(Factor().gradient(L, X, laplacian), 2 * L @ scatter, atol=1e-11)
-    assert_allclose(Metric().gradient(L.T @ L, X, laplacian), scatter, atol=1e-11)
-    assert asked == [(m, True) if 2 * m < d else (d, False), (d, False)]
+
+    def gradient(parametrization, params, **options):
+        Z = X @ parametrization.factor(params).T
+        V, symmetric = parametrization.operand(X, Z, **options)
+        LapV = (delta - W - W.T) @ V if symmetric else (0.5 * delta - W) @ V
+        asked.append((V is Z, symmetric))
+        return parametrization.pull_back(params, X, LapV, symmetric=symmetric)
+
+    asked: list[tuple[bool, bool]] = []
+    assert_allclose(gradient(Factor(), L), 2 * L @ scatter, atol=1e-11)
+    assert_allclose(gradient(Factor(), L, half_is_cheaper=False), 2 * L @ scatter, atol=1e-11)
+    assert_allclose(gradient(Metric(), L.T @ L), scatter, atol=1e-11)
+    assert asked == [(2 * m < d, 2 * m < d), (True, True), (False, False)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -497,10 +501,9 @@ def test_the_factor_of_a_metric_gives_it_back(seed, rank):
 # --------------------------------------------------------------------------- sampled references
 
 
-def sampled(objective, n_references, seed=0, backend="numpy"):
+def sampled(objective, n_references, seed=0, backend="numpy", batch_size=256):
     bind = partial(make_kernel, backend=backend)
-    rng = np.random.RandomState(seed)
-    return SampledObjective(objective, bind, n_references, batch_size=256, rng=rng)
+    return SampledObjective(objective, bind, n_references, batch_size, seed)
 
 
 @BACKENDS
@@ -547,16 +550,22 @@ def test_the_mean_of_many_draws_is_close_to_the_truth(alpha, plain, selection):
     assert errors[1] < min(0.03, 0.5 * errors[0])
 
 
-def test_every_draw_is_a_draw():
-    """Two calls see other references; the same seed sees the same ones in the same order."""
+def test_draws_are_a_function_of_the_seed_and_the_anchors():
+    """Evaluation is pure: other anchors and other seeds see other references, the same the same."""
     objective = make(data=points(sizes=(40, 30, 20)))
-    params, rows = start("L wide"), np.arange(10)
-    one, two = sampled(objective, 20, seed=3), sampled(objective, 20, seed=3)
-    first = [one.value_and_gradient(params, rows)[0] for _ in range(3)]
-    assert len(set(first)) == 3
-    assert first == [two.value_and_gradient(params, rows)[0] for _ in range(3)]
-    without_rows = sampled(objective, 20, seed=3).value_and_gradient(params)[0]
-    assert without_rows == sampled(objective, 20, seed=3).value_and_gradient(params)[0]
+    params, estimate = start("L wide"), sampled(objective, 20, seed=3, batch_size=30)
+    batches = [np.arange(10), np.arange(1, 11), np.arange(2, 12)]
+    samples = [tuple(estimate._sample(objective.comparisons.anchors[rows])) for rows in batches]
+    assert len(set(samples)) == 3
+    for rows in (*batches, None):
+        first, other = (
+            sampled(objective, 20, seed, batch_size=30).value_and_gradient(params, rows)
+            for seed in (3, 4)
+        )
+        for _ in range(2):
+            value, gradient = estimate.value_and_gradient(params, rows)
+            assert value == first[0] != other[0]
+            assert_array_equal(gradient, first[1])
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.25, -3.0])

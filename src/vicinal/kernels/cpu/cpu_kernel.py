@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, IndexLists, Respond
+from vicinal.kernels.contract import Comparisons, HostKernel, IndexLists, Respond, SweepResult
 from vicinal.kernels.cpu.inner_loops import QUAD
 from vicinal.kernels.cpu.layout import (
     Arrangement,
@@ -49,7 +49,7 @@ SERIAL_ELEMENTS = 2**18
 """Evaluations of fewer weights than this are not worth waking threads."""
 
 
-class CpuKernel:
+class CpuKernel(HostKernel):
     """See :class:`vicinal.kernels.contract.Kernel`."""
 
     def __init__(self, comparisons: Comparisons, n_threads: int | None = None) -> None:
@@ -72,9 +72,10 @@ class CpuKernel:
         beta: float = 1.0,
         symmetric: bool = False,
         rows: IndexArray | None = None,
-    ) -> FloatArray:
+    ) -> SweepResult:
         """See :meth:`vicinal.kernels.contract.Kernel.sweep`."""
-        sweep = _Sweep(self._comparisons, self._unmoved, Z, V, float(alpha), float(beta), symmetric)
+        exponents = float(alpha), float(beta)
+        sweep = _Evaluation(self._comparisons, self._unmoved, Z, V, exponents, symmetric)
         if rows is None and not sweep.reordered:
             blocks = self._all_blocks
         else:
@@ -106,7 +107,7 @@ class _Part:
     listed: FloatArray  # (n, c) or empty
 
 
-class _Sweep:
+class _Evaluation:
     """One evaluation: the layout of the points, and the work on a share of the blocks."""
 
     def __init__(
@@ -115,16 +116,16 @@ class _Sweep:
         unmoved: Arrangement,
         Z: FloatArray,
         V: FloatArray,
-        alpha: float,
-        beta: float,
+        exponents: tuple[float, float],
         symmetric: bool,
     ) -> None:
         self._comparisons, self._Z, self._V = comparisons, np.ascontiguousarray(Z), V
-        self._alpha, self._beta, self._symmetric = alpha, beta, symmetric
+        self._alpha, self._beta = exponents
+        self._symmetric = symmetric
         self._use_similar = comparisons.similar is None
         self._use_dissimilar = comparisons.dissimilar is None
         self._lay_out(unmoved)
-        self._slope_sums = np.zeros(len(Z))
+        self._values, self._slope_sums = np.zeros(len(Z)), np.zeros(len(Z))
         self._product = np.zeros((len(Z), self._VT.shape[0]))
 
     # -- layout ------------------------------------------------------------------------------
@@ -189,7 +190,7 @@ class _Sweep:
             rows = self.placed.order[anchors]
             s, t = averages.reshape(-1, 2)[taken].T
             similar, dissimilar = self._forward_lists(rows, s, t)
-            ds, dt = respond(rows, s, t)
+            self._values[rows], ds, dt = respond(rows, s, t)
             coefficients = np.zeros((len(quads), QUAD, 2))
             worth = coefficients.reshape(-1, 2)  # (4q, 2) of every place, those of padding 0
             worth[taken, 0] = ds if self._use_similar else 0.0
@@ -240,8 +241,8 @@ class _Sweep:
             _ListedRows.forward(rows, c.dissimilar, self._Z, self._beta, t),
         )
 
-    def assemble(self, parts: list[_Part]) -> FloatArray:
-        """H = ½ Δ V − W V, or Lap V = Δ V − W V − Wᵀ V, back in the order of the rows."""
+    def assemble(self, parts: list[_Part]) -> SweepResult:
+        """The values' sum, and H = ½ Δ V − W V or Lap V = Δ V − W V − Wᵀ V, by rows."""
         c = self._V.shape[1]
         delta = np.zeros(len(self._Z))  # by position
         for part in parts:
@@ -254,7 +255,7 @@ class _Sweep:
                 out -= part.transposed.T[self.placed.position, :c]
             if part.listed.size:
                 out += part.listed
-        return out.astype(self._V.dtype, copy=False)
+        return SweepResult(float(self._values.sum()), out.astype(self._V.dtype, copy=False))
 
 
 @dataclass(frozen=True)

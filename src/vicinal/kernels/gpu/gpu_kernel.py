@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, Respond
+from vicinal.kernels.contract import Comparisons, Respond, SweepResult
 from vicinal.kernels.gpu.listed_side import ListedSide
-from vicinal.kernels.gpu.losses import LOSSES
 from vicinal.kernels.gpu.panel import FAR, WIDEST, Labels, feature_blocks
 from vicinal.kernels.gpu.ranks import Ranks
 from vicinal.kernels.gpu.tiling import memory_for_tiles, tiles_fit
@@ -37,7 +38,7 @@ ENGINES = ("auto", "triton", "torch")
 
 
 class GpuKernel:
-    """See :class:`vicinal.kernels.contract.Kernel`; its own methods stay on the device.
+    """See :class:`vicinal.kernels.contract.Kernel`; computes with tensors on one device.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ class GpuKernel:
         and not next to 0; what it does not take is PyTorch's, in the precision of the points,
         float64, whatever ``precision`` says.
     """
+
+    half_is_cheaper = False
 
     def __init__(
         self,
@@ -136,44 +139,96 @@ class GpuKernel:
         gentle = all(GENTLE <= abs(g) < math.inf for g in complete)
         return gentle and tiles_fit(blocks * block, parts, self._memory)
 
+    def asarray(self, values: FloatArray | Tensor) -> Tensor:
+        """See :meth:`vicinal.kernels.contract.Kernel.asarray`; the tensor is float64."""
+        return self.tensor(values).double()
+
+    def embed(self, X: Tensor, L: FloatArray) -> Tensor:
+        """See :meth:`vicinal.kernels.contract.Kernel.embed`; all ranks must give the same L."""
+        factor = self.asarray(L)
+        self.ranks.check_agreement(factor)
+        return X @ factor.T
+
     def sweep(
         self,
-        Z: FloatArray,
-        V: FloatArray,
+        Z: Tensor,
+        V: Tensor,
         respond: Respond,
         *,
         alpha: float,
         beta: float = 1.0,
         symmetric: bool = False,
         rows: IndexArray | None = None,
-    ) -> FloatArray:
-        """See :meth:`vicinal.kernels.contract.Kernel.sweep`; arrays travel to the device and back.
+    ) -> GpuSweepResult:
+        """See :meth:`vicinal.kernels.contract.Kernel.sweep`; nothing of size n leaves the device.
 
-        For objectives that stay there, see :meth:`evaluate`.
+        Where a process group has been joined, each rank sums over a range of the rows.
         """
-        sweep = self.evaluate(self.tensor(Z).double(), alpha, beta)
         anchors = self.anchors if rows is None else self.tensor(np.sort(rows))
-        s, t = sweep.soft_averages(anchors).cpu().numpy()
-        slopes = self.slopes(anchors, *map(self.tensor, respond(anchors.cpu().numpy(), s, t)))
-        values = self.tensor(V).double()
-        if symmetric:
-            out = sweep.laplacian(values, slopes)
-        else:
-            nothing = torch.zeros_like(slopes)
-            out, out_degrees = sweep.flow(values, (slopes, nothing))
-            _, in_degrees = sweep.flow(values[:, :1], (nothing, slopes))
-            out = out + 0.5 * (in_degrees - out_degrees)[:, None] * values
-        return out.cpu().numpy().astype(V.dtype, copy=False)
+        values = None if V is Z else V
+        request = _Request(Z, values, respond, float(alpha), float(beta), symmetric, anchors)
+        return self.sums(request, level=0)
 
-    def loss(self, name: str) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
-        """Value and slope of the loss of that name, for tensors."""
-        return LOSSES[name]
+    def sums(self, request: _Request, level: int) -> GpuSweepResult:
+        """The sums of a sweep at a level of precision, see :meth:`exponent_errors`."""
+        share, anchors = self.ranks.share(self.n), request.anchors
+        if share is not None:
+            anchors = anchors[(anchors >= share[0]) & (anchors < share[1])]
+        sweep = self.evaluate(request.Z, request.alpha, request.beta, level=level)
+        value, ds, dt = request.respond(anchors, *sweep.soft_averages(anchors))
+        slopes = self.ranks.sum(self.slopes(anchors, ds, dt))
+        sweep.share_state(anchors, request.anchors)
+        laplacian = sweep.laplacian(request.V, slopes, share)
+        if share is not None:  # the other rows are those of other ranks
+            laplacian = pad(laplacian, (0, 0, share[0], self.n - share[1]))
+        laplacian = laplacian if request.symmetric else 0.5 * laplacian
+        return GpuSweepResult(value.sum(), laplacian, self, request)
 
     def slopes(self, anchors: Tensor, ds: Tensor, dt: Tensor) -> Tensor:
         """(2, n) float64: ∂J/∂s and ∂J/∂t of every row, 0 for those that are no anchors."""
         slopes = torch.zeros((2, self.n), dtype=torch.float64, device=self.device)
         slopes[0, anchors], slopes[1, anchors] = ds.double(), dt.double()
         return slopes
+
+
+class _Request(NamedTuple):
+    """What a sweep was asked for."""
+
+    Z: Tensor
+    V: Tensor | None
+    respond: Respond
+    alpha: float
+    beta: float
+    symmetric: bool
+    anchors: Tensor
+
+
+@dataclass(frozen=True)
+class GpuSweepResult(SweepResult):
+    """The sums of this rank, which can be computed again with more digits."""
+
+    kernel: GpuKernel
+    request: _Request
+
+    @cached_property
+    def _errors(self) -> list[float]:
+        return self.kernel.exponent_errors(self.request.Z, self.request.alpha, self.request.beta)
+
+    @property
+    def rounding(self) -> float:
+        """See :attr:`vicinal.kernels.contract.SweepResult.rounding`."""
+        return self._errors[0]
+
+    def refined(self, tolerance: float) -> SweepResult:
+        """The sums at the lowest level of precision that is within the tolerance."""
+        errors = self._errors
+        level = next((k for k, error in enumerate(errors) if error <= tolerance), len(errors) - 1)
+        return self.kernel.sums(self.request, level) if level > 0 else self
+
+    def total(self, part: Tensor) -> FloatArray:
+        """See :meth:`vicinal.kernels.contract.SweepResult.total`."""
+        mine = part.clone(memory_format=torch.contiguous_format)
+        return np.asarray(self.kernel.ranks.sum(mine).cpu().numpy())
 
 
 def choose_engine(engine: str, device: torch.device) -> str:
