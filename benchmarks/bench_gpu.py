@@ -21,9 +21,10 @@ from gpu_checks import fit, neighbors, solvers
 from gpu_data import blobs, say
 
 import vicinal as vc
-from vicinal.kernels.gpu import GpuKernel, device_all_neighbors, knn_errors
-from vicinal.objective.device_objective import DeviceObjective
+from vicinal.gpu import device_all_neighbors, knn_errors
+from vicinal.kernels.gpu import GpuKernel
 from vicinal.objective.losses import get_loss
+from vicinal.objective.neighbor_objective import NeighborObjective
 from vicinal.objective.neighbor_sets import compare
 from vicinal.objective.parametrization import Factor
 
@@ -62,14 +63,17 @@ def header() -> None:
     say(f"8192³ product: tf32 {MEASURED['tf32']:.0f}, fp16 {MEASURED['fp16']:.0f} TFLOP/s")
 
 
-def objective(X, offsets, loss="logistic", alpha=1.0, similar="all", **kernel) -> DeviceObjective:
+def objective(
+    X, offsets, loss="logistic", alpha=1.0, similar="all", **options
+) -> NeighborObjective:
     on_host = X.cpu().numpy() if similar != "all" else None
     comparisons = compare(on_host, offsets, similar=similar)
     n, d = X.shape
-    return DeviceObjective(
-        X=X,
+    kernel = GpuKernel(comparisons, "cuda", **options)
+    return NeighborObjective(
+        X=kernel.asarray(X),
         comparisons=comparisons,
-        kernel=GpuKernel(comparisons, "cuda", **kernel),
+        kernel=kernel,
         parametrization=Factor(),
         loss=get_loss(loss),
         alpha=alpha,
@@ -161,7 +165,7 @@ def speed() -> None:
                 verdict(f"{n:,} x {d}, high", whole, " s", f"<= {target} s", whole <= target)
 
 
-def passes_of(problem: DeviceObjective, Z: torch.Tensor, level: int) -> tuple[float, float]:
+def passes_of(problem: NeighborObjective, Z: torch.Tensor, level: int) -> tuple[float, float]:
     """Seconds of pass 1 and of pass 2 by themselves."""
     kernel = problem.kernel
     sweep = kernel.evaluate(Z, problem.alpha, level=level)
