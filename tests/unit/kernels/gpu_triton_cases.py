@@ -1,8 +1,8 @@
 """Run by test_gpu_triton.py in a process of its own: writes the errors of the Triton kernels.
 
 Triton decides at its import whether it interprets. One line of JSON per case: relative errors
-against the same kernel by PyTorch in float64, which tests/contract/test_kernels.py compares with the
-definition.
+against the same kernel by PyTorch in float64, which tests/contract/test_kernels.py compares with
+the definition.
 """
 
 import json
