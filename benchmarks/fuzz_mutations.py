@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vicinal.model_file.container import CHECKSUM, KEY, checksum
-from vicinal.model_file.header import DTYPES, METADATA, PREFIX
+from vicinal.model_file.container import CHECKSUM, DTYPES, KEY, METADATA, PREFIX, checksum
 
 NAMES = [
     "ANN", "NCA", "RVML", "ClassMeanKNN", "ANNClassifier", "Choice", "ANNSearchCV", "Pipeline",

@@ -6,12 +6,11 @@ classes of a fixed list are built, from fields that are checked first.
 
 .. code-block:: text
 
-    header       bounded, strict JSON, every byte of the file accounted for
-    container    the file: checksum, all-or-nothing writing
+    container    the file: bounded header, strict JSON, checksum, all-or-nothing writing
     encoding     plain values as JSON and arrays
     schema       what a field must be: dtype, shape, range; sizes agree across fields
-    entry        how a class is stored; one entry each in learners, classifiers, scikit, tables
-    objects      model ⇄ document and arrays
+    entry        how a class is stored; one entry each in estimator_entries, wrapper_entries
+    documents    model ⇄ document and arrays
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file.container import Document, read_arrays, read_document, write_container
-from vicinal.model_file.objects import check_complete, put_together, take_apart
+from vicinal.model_file.documents import check_complete, from_document, to_document
 
 FORMAT = "vicinal model"
 SCHEMA = 1
@@ -72,10 +71,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     path = Path(path)
-    description, arrays = take_apart(model)
+    description, arrays = to_document(model)
     check_complete(model)
     try:
-        put_together(description, arrays)  # what could not be loaded is not written
+        from_document(description, arrays)  # what could not be loaded is not written
         write_container(path, _document(description), arrays)
     except ModelFileError as error:
         raise ModelFileError(f"the model cannot be saved: {error}") from error
@@ -97,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        The file is truncated, altered, hostile, of a newer version, or no model file. A
+        The file is truncated, altered, hostile, of a newer version, or not a model file. A
         ``ValueError``.
     """
     path = Path(path)
@@ -108,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             document, header = read_document(file)
             _check_version(document)
             arrays = read_arrays(file, document, header)
-        return put_together(document["model"], arrays)
+        return from_document(document["model"], arrays)
     except ModelFileError as error:
         raise ModelFileError(f"cannot load {path}: {error}") from error
 

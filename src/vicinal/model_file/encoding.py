@@ -12,7 +12,7 @@ dict                ``{"items": [[key, value], …]}``
 array of numbers    ``{"array": "name of a tensor", "order": "C" | "F"}``
 array of strings    ``{"strings": […], "width": characters}``; objects: width null. Many strings
                     are a tensor, the bytes of a JSON list: ``{"strings": "name", …}``
-estimator           ``{"model": {…}}`` (:mod:`vicinal.model_file.objects`)
+estimator           ``{"model": {…}}`` (:mod:`vicinal.model_file.documents`)
 ==================  ==============================================================
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal.exceptions import ModelFileError
-from vicinal.model_file.header import DTYPES, parse_json
+from vicinal.model_file.container import DTYPES, parse_json
 
 MAX_DEPTH = 24  # of nested values; a pipeline in a table model needs about 12
 MAX_INTEGER = 2**63 - 1
@@ -52,7 +52,7 @@ class Encoder:
     """
 
     encode_model: Callable[[Any, str], Any]
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    arrays: dict[str, NDArray[np.generic]] = field(default_factory=dict)
 
     def encode(self, value: Any, name: str, depth: int = 0) -> Any:
         """The JSON of a value; TypeError names the place of what cannot be stored."""
@@ -84,7 +84,7 @@ class Encoder:
             raise TypeError(f"{name} has the key {_shorten(key)}: it must be a string or a number")
         return [_encode_scalar(key, name), self.encode(value, f"{name}.{key}", depth + 1)]
 
-    def _encode_array(self, array: NDArray[Any], name: str) -> Any:
+    def _encode_array(self, array: NDArray[np.generic], name: str) -> Any:
         if type(array) is not np.ndarray:  # masked arrays, matrices
             raise TypeError(f"{name} is a {type(array).__name__}: only plain arrays can be stored")
         if array.dtype.kind in "UO":
@@ -99,7 +99,7 @@ class Encoder:
         stored = stored.astype(STORED[array.dtype.newbyteorder("=")], copy=False)
         return {"array": self._keep(stored, name), "order": "F" if fortran else "C"}
 
-    def _encode_strings(self, array: NDArray[Any], name: str) -> Any:
+    def _encode_strings(self, array: NDArray[np.generic], name: str) -> Any:
         strings = array.tolist()
         if array.ndim != 1 or not all(isinstance(s, str) for s in strings):
             raise TypeError(
@@ -113,7 +113,7 @@ class Encoder:
             node = self._keep(np.frombuffer(text, dtype=np.uint8), name)
         return {"strings": node, "width": width}
 
-    def _keep(self, array: NDArray[Any], name: str) -> str:
+    def _keep(self, array: NDArray[np.generic], name: str) -> str:
         while name in self.arrays:  # keys of dicts may contain dots
             name += "'"
         self.arrays[name] = array
@@ -131,7 +131,7 @@ class Decoder:
         ``decode_model(JSON, depth) -> estimator``.
     """
 
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, NDArray[np.generic]]
     decode_model: Callable[[Any, int], Any]
 
     def __post_init__(self) -> None:
@@ -161,14 +161,14 @@ class Decoder:
                 return self.decode_model(model, depth + 1)
         raise ModelFileError(f"its description of the model has an unknown part {_shorten(node)}")
 
-    def _take(self, name: str, order: str) -> NDArray[Any]:
+    def _take(self, name: str, order: str) -> NDArray[np.generic]:
         if name not in self.arrays:
             raise ModelFileError(f"array {name[:80]!r} is not in it, or is used twice")
         array = self.arrays.pop(name)
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
         return array.T if order == "F" else array
 
-    def _decode_strings(self, strings: Any, width: Any) -> NDArray[Any]:
+    def _decode_strings(self, strings: Any, width: Any) -> NDArray[np.generic]:
         if isinstance(strings, str):
             strings = parse_json(self._take(strings, "C").tobytes(), "an array of strings in it")
         if not isinstance(strings, list) or not all(isinstance(s, str) for s in strings):
@@ -215,6 +215,6 @@ def _decode_scalar(node: Any) -> Any:
     return node
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "…"

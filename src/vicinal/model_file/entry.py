@@ -1,4 +1,4 @@
-"""What a model file knows of a class: where it is, what it must hold, how it is taken apart."""
+"""Entries: how the objects of a class are stored in a model file, and what they must hold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_attributes(cls: type, parameters: Values, state: Values) -> Any:
     return model
 
 
-def agrees(model: Any) -> None:
+def no_check(model: Any) -> None:
     """Nothing more to check."""
 
 
@@ -44,17 +44,17 @@ class Entry:
     parameters : those constructor parameters that predictions depend on
     only : store no other parameters, as they vary with scikit-learn's version or with the machine
     check : raises ValueError where fields that are right by themselves contradict each other
-    take_apart : ``(model, names of the state) -> state``
-    put_together : ``(class, parameters, state) -> model``; may raise ValueError or TypeError
+    to_state : ``(model, names of the state) -> state``
+    from_state : ``(class, parameters, state) -> model``; may raise ValueError or TypeError
     """
 
     path: str
     state: tuple[Field, ...] = ()
     parameters: tuple[Field, ...] = ()
     only: bool = False
-    check: Callable[[Any], None] = agrees
-    take_apart: Callable[[Any, tuple[str, ...]], Values] = attributes
-    put_together: Callable[[type, Values, Values], Any] = with_attributes
+    check: Callable[[Any], None] = no_check
+    to_state: Callable[[Any, tuple[str, ...]], Values] = attributes
+    from_state: Callable[[type, Values, Values], Any] = with_attributes
 
     def load_class(self) -> type:
         """The class itself."""
@@ -78,4 +78,4 @@ class Entry:
 
     def state_of(self, model: Any) -> Values | None:
         """Fitted attributes; None where there are none, before ``fit``."""
-        return self.take_apart(model, tuple(field.name for field in self.state)) or None
+        return self.to_state(model, tuple(field.name for field in self.state)) or None

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 Sizes: TypeAlias = dict[str, int]
 
@@ -26,7 +27,7 @@ MAX_COUNT = 2**53
 class Kind(Protocol):
     """What a field must be."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         """Raise ValueError where value is not of this kind; bind and compare sizes."""
 
 
@@ -51,7 +52,7 @@ class Array:
     below: str | None = None
     """Size that integers stay below: they are indices."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in self.kinds:
             raise ValueError(f"must be an array of kind {self.kinds!r}")
         if value.dtype.kind == "i" and value.dtype != np.intp:
@@ -72,7 +73,7 @@ class Evidence:
 
     axes: int = 1
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
             raise ValueError("must be an array of numbers")
         if value.ndim != self.axes:
@@ -86,7 +87,7 @@ class Labels:
     size: str = "c"
     distinct: bool = True
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.ndim != 1:
             raise ValueError("must be an array of labels")
         _check_size(len(value), self.size, sizes)
@@ -102,7 +103,7 @@ class Names:
 
     size: str
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
             raise ValueError("must be an array of names")
         _check_size(len(value), self.size, sizes)
@@ -116,7 +117,7 @@ class Integer:
     high: int = MAX_COUNT
     size: str | None = None
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if type(value) is not int or not self.low <= value <= self.high:
             raise ValueError(f"must be an integer from {self.low} to {self.high}")
         if self.size:
@@ -131,8 +132,8 @@ class Number:
     high: float = MAX_VALUE
     unlimited: bool = False
 
-    def check(self, value: Any, sizes: Sizes) -> None:
-        if type(value) not in (int, float):
+    def check(self, value: object, sizes: Sizes) -> None:
+        if not isinstance(value, int | float) or isinstance(value, bool):
             raise ValueError("must be a number")
         if not self.unlimited and not self.low <= value <= self.high:
             raise ValueError(f"must be from {self.low:g} to {self.high:g}")
@@ -144,7 +145,7 @@ class Text:
 
     choices: tuple[str, ...] = ()
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, str) or (self.choices and value not in self.choices):
             raise ValueError(f"must be one of {self.choices}" if self.choices else "must be text")
 
@@ -153,7 +154,7 @@ class Text:
 class Flag:
     """True or False."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, bool):
             raise ValueError("must be true or false")
 
@@ -162,7 +163,7 @@ class Flag:
 class Output:
     """What ``set_output`` has set."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, dict) or set(value) != {"transform"}:
             raise ValueError("must name the container of the output")
         Text(("default", "pandas", "polars")).check(value["transform"], sizes)
@@ -172,7 +173,7 @@ class Output:
 class Nothing:
     """None, the only value that is supported."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if value is not None:
             raise ValueError("must be None: nothing else can be stored")
 
@@ -183,7 +184,7 @@ class Fitted:
 
     classes: tuple[str, ...]
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if type(value).__name__ not in self.classes or not hasattr(value, "n_features_in_"):
             raise ValueError(f"must be a fitted {' or '.join(self.classes)}")
 
@@ -194,7 +195,7 @@ class ListOf:
 
     of: str
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, list) or not value:
             raise ValueError(f"must be a list of {self.of}")
         if any(type(item).__name__ != self.of for item in value):
@@ -205,7 +206,7 @@ class ListOf:
 class Indices:
     """Tuple of non-negative integers, not empty."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, tuple) or not value:
             raise ValueError("must be a tuple of integers")
         for item in value:
@@ -216,7 +217,7 @@ class Indices:
 class Anything:
     """Whatever the encoding can hold: nothing depends on it."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         pass
 
 
@@ -226,7 +227,7 @@ class Columns:
 
     equal: bool = True
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             raise ValueError("must be named columns")
         for column in value.values():
@@ -236,7 +237,7 @@ class Columns:
             raise ValueError("must consist of equally long columns")
 
 
-def check_fields(expected: Iterable[Field], values: Mapping[str, Any], sizes: Sizes) -> None:
+def check_fields(expected: Iterable[Field], values: Mapping[str, object], sizes: Sizes) -> None:
     """Check that the values are exactly these fields; sizes are bound in their order."""
     expected = tuple(expected)
     unknown = set(values) - {field.name for field in expected}
@@ -269,7 +270,7 @@ def _check_size(size: int, expected: str | int | None, sizes: Sizes) -> None:
         raise ValueError(f"has a size of {size} where others have {expected}")
 
 
-def _check_range(values: Any, low: float, high: float) -> None:
+def _check_range(values: NDArray[np.generic], low: float, high: float) -> None:
     smallest, largest = values.min(), values.max()  # nan if there is one
     if not (smallest >= low and largest <= high):
         raise ValueError(f"must be finite, from {low:g} to {high:g}")

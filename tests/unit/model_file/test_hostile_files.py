@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import tracemalloc
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import vicinal as vc
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file import SCHEMA, load, save
-from vicinal.model_file.container import CHECKSUM, KEY, checksum
-from vicinal.model_file.header import DTYPES, MAX_HEADER, METADATA
+from vicinal.model_file.container import CHECKSUM, DTYPES, KEY, MAX_HEADER, METADATA, checksum
+from vicinal.tables.plan import ColumnPlan
+from vicinal.tables.table_model import TableModel
 
 X = np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [5.0, 1.0]])
 EMPTY = {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}
@@ -370,3 +373,61 @@ def test_the_checksum_covers_names_dtypes_and_shapes(path):
         path.write_bytes(pack(changed, text, data[8 + length :]))
         with pytest.raises(ModelFileError, match="checksum"):
             load(path)
+
+
+def test_numbers_beyond_the_range_are_refused(path):
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'\\"n_neighbors\\": 1', b'\\"n_neighbors\\": 1e400'))
+    length = int.from_bytes(data[:8], "little") + 4
+    path.write_bytes(length.to_bytes(8, "little") + path.read_bytes()[8:])
+    with pytest.raises(ModelFileError, match="not valid JSON"):
+        load(path)
+
+
+def test_arrays_that_do_not_fit_into_memory(path, monkeypatch):
+    def empty(*_):
+        raise MemoryError("of the machine")
+
+    monkeypatch.setattr(np, "empty", empty)
+    with pytest.raises(ModelFileError, match="do not fit into memory"):
+        load(path)
+
+
+def table_model(estimator, rows):
+    plan = ColumnPlan("a", "number", 4, 0), ColumnPlan("b", "number", 4, 0)
+    return TableModel(plan, estimator, "y", np.arange(len(rows)), rows=rows)
+
+
+def test_a_table_model_without_its_training_rows(path):
+    save(table_model(KNN, X), path)
+
+    def drop_rows(entries, document):
+        document["model"]["state"]["rows"] = None
+        del entries["rows"]
+
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    entries = json.loads(data[8 : 8 + length])
+    body = data[8 + length :]
+    begin, end = entries["rows"]["data_offsets"]
+
+    def move_up(entries, document):
+        drop_rows(entries, document)
+        for name, entry in entries.items():
+            if name != METADATA and entry["data_offsets"][0] >= end:
+                entry["data_offsets"] = [at - (end - begin) for at in entry["data_offsets"]]
+
+    edit(path, move_up, body[:begin] + body[end:])
+    with pytest.raises(ModelFileError, match="training rows are missing"):
+        load(path)
+
+
+def test_a_table_model_around_a_search_that_was_not_refitted(path):
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    search = vc.ANNSearchCV(vc.PNCA(max_iter=2), alphas=[1.0], n_neighbors=[1], cv=2, refit=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(rows, y)
+    with pytest.raises(NotFittedError, match="refit=True"):
+        table_model(search, rows)

@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 import vicinal as vc
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.model_file import load, save
+from vicinal.model_file.documents import ENTRIES
 from vicinal.model_file.entry import LEFT_OUT
-from vicinal.model_file.objects import ENTRIES
 from vicinal.search.search_cv import ANNSearchCV
 
 X, CODES = load_iris(return_X_y=True)

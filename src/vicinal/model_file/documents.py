@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from vicinal.exceptions import ModelFileError
-from vicinal.model_file.classifiers import CLASSIFIERS
 from vicinal.model_file.container import Document
 from vicinal.model_file.encoding import Decoder, Encoder
 from vicinal.model_file.entry import Entry
-from vicinal.model_file.learners import LEARNERS
+from vicinal.model_file.estimator_entries import ESTIMATORS
 from vicinal.model_file.schema import check_fields
-from vicinal.model_file.scikit import SCIKIT
-from vicinal.model_file.tables import TABLES
+from vicinal.model_file.wrapper_entries import WRAPPERS
 
-ENTRIES: dict[str, Entry] = {**LEARNERS, **CLASSIFIERS, **SCIKIT, **TABLES}
+ENTRIES: dict[str, Entry] = {**ESTIMATORS, **WRAPPERS}
 """The classes that a model file may name. Nothing else is ever imported or called."""
 
 PARTS = {"class", "parameters", "state"}
 
 
-def entry_of(model: Any) -> Entry | None:
+def entry_of(model: object) -> Entry | None:
     """The entry of exactly this class: a subclass may hold more than its parent."""
     entry = ENTRIES.get(type(model).__name__)
     return entry if entry and entry.load_class() is type(model) else None
 
 
-def take_apart(model: Any) -> tuple[Document, dict[str, NDArray[Any]]]:
+def to_document(model: Any) -> tuple[Document, dict[str, NDArray[np.generic]]]:
     """Describe a model.
 
     Returns
@@ -65,7 +64,7 @@ def take_apart(model: Any) -> tuple[Document, dict[str, NDArray[Any]]]:
     return description, encoder.arrays
 
 
-def put_together(description: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+def from_document(description: Any, arrays: dict[str, NDArray[np.generic]]) -> Any:
     """The model of a description; ModelFileError where it is not one."""
 
     def decode_model(node: Any, depth: int) -> Any:
@@ -92,7 +91,7 @@ def put_together(description: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     return model
 
 
-def check_complete(model: Any) -> None:
+def check_complete(model: object) -> None:
     """Refuse what is not fitted (NotFittedError), or only a part of a model (TypeError)."""
     if isinstance(model, BaseEstimator):
         check_is_fitted(model)
@@ -117,6 +116,6 @@ def _build(entry: Entry, parameters: dict[str, Any], state: dict[str, Any] | Non
         check_fields(entry.state, state, sizes)
     elif not entry.stateless:
         return entry.load_class()(**parameters)  # not fitted: a parameter of another estimator
-    model = entry.put_together(entry.load_class(), parameters, state or {})
+    model = entry.from_state(entry.load_class(), parameters, state or {})
     entry.check(model)
     return model

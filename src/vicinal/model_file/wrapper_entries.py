@@ -1,4 +1,4 @@
-"""Entries of what users of scikit-learn put around a learner: scaling, PCA, pipelines, K-NN."""
+"""Entries of what surrounds an estimator: scikit-learn's steps and pipelines, models of tables."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 
 from vicinal.model_file.entry import Entry, Values, attributes
-from vicinal.model_file.learners import FEATURES
+from vicinal.model_file.estimator_entries import FEATURES
 from vicinal.model_file.schema import (
+    MAX_VALUE,
     MIN_DIVISOR,
     Anything,
     Array,
     Evidence,
     Field,
+    Fitted,
     Flag,
     Integer,
     Labels,
@@ -26,7 +29,7 @@ from vicinal.model_file.schema import (
 )
 
 
-def _check_scaler(model: Any) -> None:
+def _check_scaler(model: BaseEstimator) -> None:
     if model.with_mean and model.mean_ is None:
         raise ValueError("with_mean=True needs mean_")
     if model.with_std and model.scale_ is None:
@@ -71,7 +74,7 @@ PCA = Entry(
 )
 
 
-def _take_apart_neighbors(model: Any, names: tuple[str, ...]) -> Values:
+def _neighbors_state(model: Any, names: tuple[str, ...]) -> Values:
     """The training data; all else follows from them."""
     if not hasattr(model, "classes_"):
         return {}
@@ -115,12 +118,12 @@ NEIGHBORS = Entry(
         Field("metric_params", Nothing()),
     ),
     only=True,
-    take_apart=_take_apart_neighbors,
-    put_together=_fit_neighbors,
+    to_state=_neighbors_state,
+    from_state=_fit_neighbors,
 )
 
 
-def _check_pipeline(model: Any) -> None:
+def _check_pipeline(model: BaseEstimator) -> None:
     """Every step takes what the step before gives."""
     names = [step[0] for step in model.steps]
     if len(set(names)) < len(names):
@@ -143,9 +146,9 @@ def _check_pipeline(model: Any) -> None:
 class Steps:
     """List of (name, estimator)."""
 
-    def check(self, value: Any, sizes: Sizes) -> None:
+    def check(self, value: object, sizes: Sizes) -> None:
         ListOf("tuple").check(value, sizes)
-        for item in value:
+        for item in value if isinstance(value, list) else ():
             if len(item) != 2 or not isinstance(item[0], str) or not hasattr(item[1], "fit"):
                 raise ValueError("must be pairs of a name and an estimator")
 
@@ -157,9 +160,56 @@ PIPELINE = Entry(
     check=_check_pipeline,
 )
 
-SCIKIT = {
+TABLE_ESTIMATORS = ("ANNClassifier", "ANNSearchCV", "ClassMeanKNN", "Pipeline")
+
+
+class TableEstimator:
+    """One of the estimators that a table model knows how to question."""
+
+    def check(self, value: object, sizes: Sizes) -> None:
+        Fitted(TABLE_ESTIMATORS).check(value, sizes)
+        if hasattr(value, "steps"):
+            classes = [type(step).__name__ for _, step in value.steps]
+            if len(classes) != 2 or classes[1] != "ClassMeanKNN":
+                raise ValueError("must be a pipeline of a learner and a ClassMeanKNN")
+
+
+def _check_columns(model: Any) -> None:
+    for plan in model.columns:
+        if plan.scale < MIN_DIVISOR or max(abs(plan.mean), abs(plan.fill)) > MAX_VALUE:
+            raise ValueError(f"the scale of column {plan.name!r} is out of range")
+
+
+def _to_state(model: Any, names: tuple[str, ...]) -> Values:
+    return model.to_state()
+
+
+def _from_state(cls: Any, parameters: Values, state: Values) -> Any:
+    return cls.from_state(state)
+
+
+TABLE_MODEL = Entry(
+    "vicinal.tables.table_model:TableModel",
+    state=(
+        Field("columns", ListOf("dict")),
+        Field("estimator", TableEstimator()),
+        Field("target", Text()),
+        Field("ids", Labels("n", distinct=False)),
+        Field("rows", Array(("n", "d")), nullable=True),
+        Field("id_column", Text(), nullable=True),
+        Field("group_column", Text(), nullable=True),
+        Field("provenance", Anything()),
+    ),
+    only=True,
+    check=_check_columns,
+    to_state=_to_state,
+    from_state=_from_state,
+)
+
+WRAPPERS = {
     "StandardScaler": SCALER,
     "PCA": PCA,
     "KNeighborsClassifier": NEIGHBORS,
     "Pipeline": PIPELINE,
+    "TableModel": TABLE_MODEL,
 }
