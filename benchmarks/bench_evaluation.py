@@ -16,7 +16,7 @@ from vicinal.kernels.cpu.cpu_kernel import BLOCK_ELEMENTS
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.objective.losses import SIGMOID
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor
 
 
@@ -24,7 +24,7 @@ def nca_objective(X, y):
     order = np.argsort(y, kind="stable")
     X, y = X[order] - X.mean(axis=0), y[order]
     offsets = np.searchsorted(y, np.arange(y.max() + 2))
-    comparisons = compare(X, offsets)
+    comparisons = build_comparisons(X, offsets)
     return NeighborObjective(
         X=X,
         comparisons=comparisons,

@@ -25,7 +25,7 @@ from vicinal.gpu import device_all_neighbors, knn_errors
 from vicinal.kernels.gpu import GpuKernel
 from vicinal.objective.losses import get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor
 
 DATA = Path(os.environ.get("VICINAL_DATA", "../shared/data"))
@@ -67,7 +67,7 @@ def objective(
     X, offsets, loss="logistic", alpha=1.0, similar="all", **options
 ) -> NeighborObjective:
     on_host = X.cpu().numpy() if similar != "all" else None
-    comparisons = compare(on_host, offsets, similar=similar)
+    comparisons = build_comparisons(on_host, offsets, similar=similar)
     n, d = X.shape
     kernel = GpuKernel(comparisons, "cuda", **options)
     return NeighborObjective(

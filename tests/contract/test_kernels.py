@@ -14,7 +14,7 @@ from vicinal.kernels.contract import Response, SweepResult
 from vicinal.kernels.cpu.cpu_kernel import CpuKernel, _blocks, _Evaluation
 from vicinal.kernels.cpu.layout import Arrangement
 from vicinal.kernels.cpu.row_blocks import DIRECT
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.soft_average import soft_average, soft_weights
 
 KERNELS = {"numpy": ReferenceKernel, "numba": CpuKernel}
@@ -112,7 +112,7 @@ def comparisons_for(case, Z, offsets):
     options = dict(CASES[case])
     if options.pop("groups", False):
         options["groups"] = np.random.default_rng(5).integers(0, len(Z) // 2, len(Z))
-    return compare(Z, offsets, **options)
+    return build_comparisons(Z, offsets, **options)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -138,7 +138,7 @@ def test_equals_the_naive_loops(kernel, case, alpha, symmetric):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_exponent_of_the_dissimilar_side(kernel, beta):
     Z, offsets = sorted_points([9, 8], m=2)
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
     mine, naive = Recorder(len(Z)), Recorder(len(Z))
     got = sweep(KERNELS[kernel](comparisons), Z, Z, mine, alpha=2.0, beta=beta, symmetric=True)
     expected = naive_sweep(comparisons, Z, Z, naive, 2.0, beta, True, comparisons.anchors)
@@ -166,7 +166,7 @@ def assert_same(reference, compiled, tolerance):
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_odd_shapes(sizes, m, symmetric):
     Z, offsets = sorted_points(sizes, m)
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
     V = np.random.default_rng(2).standard_normal((len(Z), 3))
     assert_same(*both(comparisons, Z, V, alpha=1.7, symmetric=symmetric), 1e-11)
 
@@ -177,7 +177,7 @@ def test_odd_shapes(sizes, m, symmetric):
 def test_scales_and_skipped_tiles(scale, alpha, similar):
     """From points that all coincide to points out of each other's reach, skipped or not."""
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=scale)
-    comparisons = compare(Z, offsets, similar=similar)
+    comparisons = build_comparisons(Z, offsets, similar=similar)
     tolerance = 1e-9 if scale < 1e5 else 1e-5  # squared distances of 1e10 lose digits in exponents
     assert_same(*both(comparisons, Z, Z, alpha=alpha), tolerance)
 
@@ -185,7 +185,7 @@ def test_scales_and_skipped_tiles(scale, alpha, similar):
 def test_tiles_are_really_skipped():
     """Otherwise the test above would prove nothing."""
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
     sweep = _Evaluation(comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False)
     assert sweep.reordered
     ((quads, labels, *_), *_) = _blocks(sweep.placed, comparisons.anchors)
@@ -200,7 +200,7 @@ def test_tiles_are_really_skipped():
 def test_some_rows_where_tiles_are_skipped():
     """Points are reordered then: the rows asked for must be found where they went."""
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
     assert _Evaluation(comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False).reordered
     rows = np.random.default_rng(0).choice(len(Z), 300, replace=False)
     found = []
@@ -227,7 +227,7 @@ def test_float32_is_kept_and_accurate(case, alpha):
 
 def test_some_rows_only():
     Z, offsets = sorted_points([30, 25], m=3)
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
     rows = np.array([40, 3, 7, 54, 12])
     naive = Recorder(len(Z))
     expected = naive_sweep(comparisons, Z, Z, naive, 1.0, 1.0, True, rows)
@@ -241,7 +241,7 @@ def test_some_rows_only():
 
 def test_result_does_not_depend_on_threads_beyond_rounding_and_repeats_exactly():
     Z, offsets = sorted_points([600, 900], m=5)
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
 
     def run(threads):
         kernel = CpuKernel(comparisons, n_threads=threads)
@@ -257,7 +257,7 @@ def test_coinciding_points(kernel, alpha):
     """All points equal: every average is 0, every set's weights are uniform, nothing is NaN."""
     offsets = np.array([0, 4, 9])
     Z = np.zeros((9, 2))
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
     V = np.random.default_rng(0).standard_normal((9, 3))
     mine, naive = Recorder(9), Recorder(9)
     got = sweep(KERNELS[kernel](comparisons), Z, V, mine, alpha=alpha, symmetric=True)
@@ -271,7 +271,7 @@ def test_outliers_far_beyond_the_range_of_the_exponential():
     Z, offsets = sorted_points([20, 20], m=2)
     Z[5] += 1e4
     Z -= Z.mean(axis=0)
-    assert_same(*both(compare(Z, offsets), Z, Z, alpha=1.0), 1e-6)
+    assert_same(*both(build_comparisons(Z, offsets), Z, Z, alpha=1.0), 1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
@@ -281,7 +281,7 @@ def test_a_few_rows_underflow_where_most_do_not(dtype):
     Z[5] += 20.0  # its nearest is at d = 800: e^{−d} is 0
     Z[400] -= 14.0 if dtype == "f8" else 5.0  # at d = 392 (50): a number, but almost none
     Z = (Z - Z.mean(axis=0)).astype(dtype)
-    comparisons = compare(Z, offsets)
+    comparisons = build_comparisons(Z, offsets)
     assert _Evaluation(
         comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False
     )._modes == (
@@ -301,4 +301,4 @@ def test_a_few_rows_underflow_where_most_do_not(dtype):
 def test_unknown_backend():
     Z, offsets = sorted_points([3, 3], m=2)
     with pytest.raises(ValueError, match="numba, numpy"):
-        make_kernel(compare(Z, offsets), "fortran")
+        make_kernel(build_comparisons(Z, offsets), "fortran")

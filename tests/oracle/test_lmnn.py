@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 from vicinal.kernels.cpu.impostors import make_push_kernel
 from vicinal.learners.lmnn import LMNN
 from vicinal.objective.lmnn_objective import LMNNObjective
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
+from vicinal.objective.pair_sums import pull_matrix
 from vicinal.objective.parametrization import Factor, Metric
-from vicinal.objective.pull import pull_matrix
 
 BACKENDS = pytest.mark.parametrize("backend", ["numpy", "numba"])
 LOSSES = pytest.mark.parametrize("squared", [False, True])
@@ -23,7 +23,7 @@ def objective(data, parametrization, *, squared=False, mu=0.5, backend="numba"):
     X, y = data
     order = np.argsort(y, kind="stable")
     X, offsets = X[order], np.searchsorted(y[order], np.arange(y.max() + 2))
-    targets = compare(X, offsets, similar=3)
+    targets = build_comparisons(X, offsets, similar=3)
     return LMNNObjective(
         X=X,
         anchors=targets.anchors,

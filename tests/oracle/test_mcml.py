@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from vicinal.kernels import make_kernel
 from vicinal.learners.mcml import MCML
 from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor, Metric
 
 BACKENDS = pytest.mark.parametrize("backend", ["numpy", "numba"])
@@ -31,7 +31,7 @@ def objective(data, parametrization, backend="numba"):
     X, y = data
     order = np.argsort(y, kind="stable")
     X, offsets = X[order], np.searchsorted(y[order], np.arange(y.max() + 2))
-    comparisons = compare(X, offsets)
+    comparisons = build_comparisons(X, offsets)
     return MCMLObjective(
         X=X,
         comparisons=comparisons,

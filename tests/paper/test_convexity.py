@@ -19,16 +19,16 @@ from numpy.testing import assert_allclose
 from vicinal.kernels import make_kernel
 from vicinal.objective.losses import LOSSES, get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
+from vicinal.objective.pair_sums import pull_matrix
 from vicinal.objective.parametrization import Metric
-from vicinal.objective.pull import pull_matrix
 
 D = 3
 CONVEX = ["hinge", "squared_hinge", "logistic", "linear"]
 
 
 def objective(X, offsets, *, loss, alpha, gamma=1.0, strength=0.01, similar="all"):
-    comparisons = compare(X, offsets, similar=similar)
+    comparisons = build_comparisons(X, offsets, similar=similar)
     weights = np.ones(len(X))
     return NeighborObjective(
         X=X,

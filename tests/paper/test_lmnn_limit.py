@@ -19,7 +19,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vicinal.kernels import make_kernel
-from vicinal.objective.neighbor_sets import compare, lists_from_user
+from vicinal.objective.neighbor_sets import build_comparisons, lists_from_user
 
 BACKENDS = pytest.mark.parametrize("backend", ["numpy", "numba"])
 SIZES = (9, 7, 8)
@@ -48,7 +48,7 @@ def row_hinges(X, y, targets, L, *, backend, beta=np.inf):
     rows = np.arange(len(X))
     lists = lists_from_user(targets, order=rows, codes=y, same_class=True)
     offsets = np.searchsorted(y, np.arange(len(np.unique(y)) + 1))
-    comparisons = compare(X, offsets, similar=lists)
+    comparisons = build_comparisons(X, offsets, similar=lists)
     margins = np.full(len(X), np.nan)
 
     def respond(block, s, t):

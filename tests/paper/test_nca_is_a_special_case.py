@@ -24,7 +24,7 @@ from vicinal.learners.nca import NCA
 from vicinal.learners.pnca import PNCA
 from vicinal.objective.losses import get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor
 
 BACKENDS = pytest.mark.parametrize("backend", ["numpy", "numba"])
@@ -73,7 +73,7 @@ def sorted_by_class(X, y):
 
 def objective(X, y, *, loss="sigmoid", alpha=1.0, plain=True, backend="numpy"):
     X, offsets, _ = sorted_by_class(X, y)
-    comparisons = compare(X, offsets)
+    comparisons = build_comparisons(X, offsets)
     return NeighborObjective(
         X=X,
         comparisons=comparisons,

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from vicinal.kernels import make_kernel
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 
 BACKENDS = pytest.mark.parametrize("backend", ["numpy", "numba"])
 SIZES = (5, 4, 6)
@@ -46,7 +46,7 @@ def feasible(X, y, L, upper, lower):
 def margins(X, y, L, backend="numpy"):
     """s_i − t_i of ANN with α = −∞ and a hard minimum, from the kernel."""
     offsets = np.searchsorted(y, np.arange(len(np.unique(y)) + 1))
-    comparisons = compare(X, offsets)
+    comparisons = build_comparisons(X, offsets)
     z = np.full(len(X), np.nan)
 
     def respond(block, s, t):

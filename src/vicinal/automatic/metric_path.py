@@ -18,7 +18,7 @@ from vicinal.learners.initialization import scale_for_perplexity
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
 from vicinal.objective.losses import get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor
 from vicinal.solvers import Progress
 from vicinal.solvers.lbfgs import lbfgs
@@ -129,7 +129,7 @@ def metric_path(
 
 
 def _objective(data: LabeledData, descent: Descent) -> NeighborObjective:
-    comparisons = compare(data.X, data.offsets, groups=data.groups, may_be_empty=True)
+    comparisons = build_comparisons(data.X, data.offsets, groups=data.groups, may_be_empty=True)
     n, m = data.X.shape
     return NeighborObjective(
         X=data.X,

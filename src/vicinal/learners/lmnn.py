@@ -32,8 +32,8 @@ from vicinal.learners.labeled_data import LabeledData, sort_by_class
 from vicinal.learners.supervision import Triplets
 from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.objective.lmnn_objective import LMNNObjective, TripletPush, targets_of_triplets
-from vicinal.objective.neighbor_sets import compare
-from vicinal.objective.pull import pull_matrix
+from vicinal.objective.neighbor_sets import build_comparisons
+from vicinal.objective.pair_sums import pull_matrix
 from vicinal.solvers import Solution
 
 Supervision: TypeAlias = Callable[[FloatArray], tuple[Comparisons, PushKernel]]
@@ -171,7 +171,7 @@ class LMNN(TripletLearner):
         data = sort_by_class(samples.astype(np.float64), labels)
 
         def nearest(Z: FloatArray) -> tuple[Comparisons, PushKernel]:
-            targets = compare(Z, data.offsets, similar=int(self.n_neighbors))
+            targets = build_comparisons(Z, data.offsets, similar=int(self.n_neighbors))
             return targets, make_push_kernel(targets, self.backend)
 
         self.classes_ = data.classes

@@ -24,7 +24,7 @@ from vicinal.learners.descent import (
 from vicinal.learners.evidence import store_evidence
 from vicinal.learners.labeled_data import sort_by_class
 from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 
 
 class MCML(MetricLearner):
@@ -134,7 +134,7 @@ class MCML(MetricLearner):
         check_descent(self, samples.shape[1])
         check_choice("backend", self.backend, BACKENDS)
         data = sort_by_class(samples.astype(np.float64), labels)
-        comparisons = compare(data.X, data.offsets)
+        comparisons = build_comparisons(data.X, data.offsets)
         parametrization = parametrization_of(self)
         problem = MCMLObjective(
             X=data.X,

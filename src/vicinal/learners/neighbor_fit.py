@@ -22,9 +22,9 @@ from vicinal.learners.initialization import embed, starting_factor
 from vicinal.learners.labeled_data import LabeledData
 from vicinal.learners.progress import fit_callback, logger, show_log
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
-from vicinal.objective.neighbor_sets import Selection, compare, lists_from_user
+from vicinal.objective.neighbor_sets import Selection, build_comparisons, lists_from_user
+from vicinal.objective.pair_sums import pull_matrix
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
-from vicinal.objective.pull import pull_matrix
 from vicinal.objective.sampled_objective import SampledObjective
 from vicinal.solvers import SOLVERS, Problem, Solution, StopReason
 
@@ -135,7 +135,7 @@ class NeighborFit:
         sides = (configuration.similar, configuration.dissimilar)
         if data.groups is not None and any(isinstance(side, Integral) for side in sides):
             X = on_host(X)  # neighbors of other groups are looked for there
-        comparisons = compare(
+        comparisons = build_comparisons(
             X,
             data.offsets,
             similar=self._selection(configuration.similar, X, same_class=True),

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def nearest_triplets(
     """
     order = np.argsort(codes, kind="stable")
     offsets = np.searchsorted(codes[order], np.arange(codes.max() + 2))
-    sets = compare(X[order], offsets, similar=n_similar, dissimilar=n_dissimilar)
+    sets = build_comparisons(X[order], offsets, similar=n_similar, dissimilar=n_dissimilar)
     assert sets.similar is not None
     assert sets.dissimilar is not None
     position = np.argsort(order, kind="stable")  # the sorted row of every row of X

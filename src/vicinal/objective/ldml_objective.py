@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.logistic_pairs import LogisticSweep, PairKernel
-from vicinal.objective.pair_laplacian import pair_distances, pair_laplacian
+from vicinal.objective.pair_sums import pair_distances, pair_laplacian
 from vicinal.objective.parametrization import Parametrization
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists
 from vicinal.kernels.cpu.impostors import Push, PushKernel
-from vicinal.objective.pair_laplacian import pair_distances, pair_laplacian
+from vicinal.objective.pair_sums import pair_distances, pair_laplacian
 from vicinal.objective.parametrization import Parametrization
 
 

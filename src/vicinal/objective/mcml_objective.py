@@ -8,8 +8,8 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, Kernel, Response
+from vicinal.objective.pair_sums import pull_matrix
 from vicinal.objective.parametrization import Parametrization
-from vicinal.objective.pull import pull_matrix
 
 
 @dataclass(frozen=True)

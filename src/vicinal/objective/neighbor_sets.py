@@ -1,4 +1,4 @@
-"""Who is compared with whom: all of the class, the k nearest, or what the user lists."""
+"""Sets of similar and dissimilar rows: the whole class, the k nearest, or lists of the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Selection: TypeAlias = Literal["all"] | int | IndexLists
 """A complete side, the k nearest of it (Euclidean), or given lists of sorted rows."""
 
 
-def compare(
+def build_comparisons(
     X: FloatArray,
     offsets: IndexArray,
     *,
@@ -30,12 +30,12 @@ def compare(
     """The comparisons of samples X (n, d), sorted by class with boundaries ``offsets``.
 
     Nearest neighbors are Euclidean in the space of X, exact, ties to the smaller row. Rows whose
-    similar or dissimilar set is empty are no anchors.
+    similar or dissimilar set is empty are not anchors.
 
     Raises
     ------
     ValueError
-        If no row has both a similar and a dissimilar sample, unless that may be.
+        If no row has both a similar and a dissimilar sample, unless ``may_be_empty``.
     """
     similar_lists = _as_lists(similar, X, offsets, groups, same_class=True)
     dissimilar_lists = _as_lists(dissimilar, X, offsets, groups, same_class=False)

@@ -11,7 +11,7 @@ import numpy as np
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists, Kernel
 from vicinal.objective.neighbor_objective import NeighborObjective
-from vicinal.objective.neighbor_sets import Selection, compare
+from vicinal.objective.neighbor_sets import Selection, build_comparisons
 
 
 class SampledObjective:
@@ -111,7 +111,7 @@ class SampledObjective:
             indptr = np.concatenate([[0], np.cumsum(counts)])
             return IndexLists(indptr, np.searchsorted(sample, lists.of(np.sort(anchors))))
 
-        return compare(
+        return build_comparisons(
             self._objective.X[sample],
             offsets,
             similar=restricted(full.similar),

@@ -16,7 +16,7 @@ from vicinal.deep import loss as deep_loss  # noqa: E402
 from vicinal.kernels import make_kernel  # noqa: E402
 from vicinal.objective.losses import LOSSES, get_loss  # noqa: E402
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift  # noqa: E402
-from vicinal.objective.neighbor_sets import compare  # noqa: E402
+from vicinal.objective.neighbor_sets import build_comparisons  # noqa: E402
 from vicinal.objective.parametrization import Factor  # noqa: E402
 
 ALPHAS = [2.0, 0.3, 1e-9, 0.0, -1.0, math.inf, -math.inf]
@@ -31,7 +31,7 @@ def batch(n=24, m=3, classes=3, seed=0, dtype=torch.float64):
 def linear_objective(Z, y, alpha, gamma, loss, plain, similar):
     """J and ∂J/∂L of the linear learner at L = I, rows sorted by class as it wants them."""
     offsets = np.searchsorted(y, np.arange(y.max() + 2))
-    comparisons = compare(Z, offsets, similar=similar, dissimilar="all", groups=None)
+    comparisons = build_comparisons(Z, offsets, similar=similar, dissimilar="all", groups=None)
     n, d = Z.shape
     objective = NeighborObjective(
         X=Z,
@@ -72,7 +72,7 @@ def test_gradient_is_twice_the_laplacian_times_the_embeddings():
     ANNLoss(0.5, loss="logistic", reduction="sum")(Z, y).backward()
     order = np.argsort(y.numpy(), kind="stable")
     points, labels = Z.detach().numpy()[order], y.numpy()[order]
-    comparisons = compare(
+    comparisons = build_comparisons(
         points, np.searchsorted(labels, range(4)), similar="all", dissimilar="all", groups=None
     )
 

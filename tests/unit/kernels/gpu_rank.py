@@ -17,7 +17,7 @@ import torch
 from vicinal.kernels.gpu import GpuKernel, join_ranks
 from vicinal.objective.losses import get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor, Metric
 
 ROWS = {"all": None, "few": np.arange(0, 80, 5), "of one rank": np.arange(9)}
@@ -25,7 +25,7 @@ ROWS = {"all": None, "few": np.arange(0, 80, 5), "of one rank": np.arange(9)}
 
 def make(X, offsets, parametrization, alpha=1.0, plain=False, **sets):
     """The logistic objective of centered samples, with weights unless sides are complete."""
-    comparisons = compare(X, offsets, **sets)
+    comparisons = build_comparisons(X, offsets, **sets)
     kernel = GpuKernel(comparisons, "cpu")
     n, d = X.shape
     weights = np.random.default_rng(2).random(n) if sets else np.ones(n)

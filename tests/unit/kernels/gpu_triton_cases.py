@@ -17,7 +17,7 @@ import torch
 from vicinal.kernels.gpu import GpuKernel
 from vicinal.objective.losses import get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor
 from vicinal.solvers import lbfgs
 
@@ -55,7 +55,7 @@ def run(device, sizes, m=3, scale=1.0, alpha=1.0, precision="high", few=None, ou
     Z -= Z.mean(axis=0)
     if sets.pop("groups", False):
         sets["groups"] = rng.integers(0, n // 2, n)
-    comparisons = compare(Z, offsets, **sets)
+    comparisons = build_comparisons(Z, offsets, **sets)
     rows = (
         comparisons.anchors if few is None else np.sort(rng.permutation(comparisons.anchors)[:few])
     )
@@ -85,7 +85,7 @@ def trained(device):
     rng = np.random.default_rng(1)
     y = np.repeat([0, 1, 2], 60)
     X = rng.standard_normal((180, 4)) + 0.7 * y[:, None] + 6 * rng.integers(-3, 4, (180, 1))
-    comparisons = compare(X, np.array([0, 60, 120, 180]))
+    comparisons = build_comparisons(X, np.array([0, 60, 120, 180]))
     kernel = GpuKernel(comparisons, device, engine="torch")
     exact = NeighborObjective(
         X=kernel.asarray(X - X.mean(axis=0)),

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from vicinal.kernels import gpu  # noqa: E402
 from vicinal.kernels.cpu.class_neighbors import class_neighbors  # noqa: E402
 from vicinal.kernels.gpu import gpu_neighbors as module  # noqa: E402
-from vicinal.objective.neighbor_sets import compare  # noqa: E402
+from vicinal.objective.neighbor_sets import build_comparisons  # noqa: E402
 
 OFFSETS = [0, 40, 40, 43, 90]  # an empty class, and one with fewer than k
 
@@ -64,7 +64,7 @@ def test_more_ties_than_spare_candidates():
 def test_lists_of_the_nearest_of_the_class():
     offsets = np.array([0, 40, 43, 90])
     X = points(90, 3)
-    expected = compare(X, offsets, similar=4).similar
+    expected = build_comparisons(X, offsets, similar=4).similar
     lists = gpu.nearest_of_class(X, offsets, 4, device="cpu")
     np.testing.assert_array_equal(lists.indptr, expected.indptr)
     np.testing.assert_array_equal(lists.indices, expected.indices)

@@ -20,7 +20,7 @@ from vicinal.kernels.gpu.torch_sweep import TorchSweep  # noqa: E402
 from vicinal.learners import neighbor_learner  # noqa: E402
 from vicinal.objective.losses import LOSSES, get_loss  # noqa: E402
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift  # noqa: E402
-from vicinal.objective.neighbor_sets import compare  # noqa: E402
+from vicinal.objective.neighbor_sets import build_comparisons  # noqa: E402
 from vicinal.objective.parametrization import Factor, Metric  # noqa: E402
 
 OFFSETS = np.array([0, 30, 31, 55, 90])
@@ -35,7 +35,7 @@ def samples(d=5, seed=0):
 def objectives(parametrization, loss, alpha, **sets):
     """The same objective by the readable kernel and on the device."""
     rng, X = np.random.default_rng(1), samples()
-    comparisons = compare(X, OFFSETS, **sets)
+    comparisons = build_comparisons(X, OFFSETS, **sets)
     options = {
         "X": X,
         "comparisons": comparisons,
@@ -265,12 +265,12 @@ def test_no_gpu_says_what_to_do():
 
 def test_unknown_precision():
     with pytest.raises(ValueError, match="'high' or 'fast'"):
-        GpuKernel(compare(samples(), OFFSETS), "cpu", "extreme")
+        GpuKernel(build_comparisons(samples(), OFFSETS), "cpu", "extreme")
 
 
 def test_unknown_engine():
     with pytest.raises(ValueError, match="'auto', 'triton' or 'torch'"):
-        GpuKernel(compare(samples(), OFFSETS), "cpu", engine="bogus")
+        GpuKernel(build_comparisons(samples(), OFFSETS), "cpu", engine="bogus")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_auto_is_triton_on_a_gpu_where_it_is_installed(monkeypatch, device, inst
 )
 def test_levels_of_precision_are_those_whose_tiles_fit(monkeypatch, memory, width, expected):
     monkeypatch.setattr(kernel_module, "memory_for_tiles", lambda device: memory * 2**10)
-    kernel = GpuKernel(compare(samples(), OFFSETS), "cpu", engine="triton")
+    kernel = GpuKernel(build_comparisons(samples(), OFFSETS), "cpu", engine="triton")
     errors = kernel.exponent_errors(torch.ones((90, width)), 1.0)
     assert errors == [0.0] if expected is None else errors[1:] == expected
     if expected == [0.0]:
@@ -302,7 +302,7 @@ def test_levels_of_precision_are_those_whose_tiles_fit(monkeypatch, memory, widt
 
 
 def test_the_finer_level_has_errors_too_where_exponents_are_large():
-    kernel = GpuKernel(compare(samples(), OFFSETS), "cpu", engine="triton")
+    kernel = GpuKernel(build_comparisons(samples(), OFFSETS), "cpu", engine="triton")
     coarse, fine, exact = kernel.exponent_errors(torch.full((90, 4), 50.0), 1000.0)
     assert coarse > 1  # γ‖z‖² = 10⁷
     assert 2.0**-22 < fine < 1e-3 * coarse

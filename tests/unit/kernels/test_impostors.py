@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vicinal.kernels.cpu.impostors import PRUNED_POINTS, Impostors, ReferenceImpostors
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
 
 FLAGS = pytest.mark.parametrize("symmetric", [False, True])
 LOSSES = pytest.mark.parametrize("squared", [False, True])
@@ -19,7 +19,7 @@ def case(n, m, k, *, seed=0, scale=1.0, classes=4):
     offsets = np.searchsorted(codes, np.arange(classes + 1))
     Z = scale * rng.standard_normal((n, m))
     Z[0], Z[1] = Z[-1], Z[2]  # duplicates, across classes and within one
-    return Z, compare(Z, offsets, similar=k)
+    return Z, build_comparisons(Z, offsets, similar=k)
 
 
 def assert_same(fast, slow):
@@ -71,7 +71,7 @@ def test_number_of_threads_changes_nothing_but_rounding(squared, symmetric):
 
 def test_classes_of_one_sample_are_impostors_only():
     Z = np.array([[0.0], [0.1], [0.2], [5.0]])
-    targets = compare(Z, np.array([0, 2, 3, 4]), similar=2)
+    targets = build_comparisons(Z, np.array([0, 2, 3, 4]), similar=2)
     assert_array_equal(targets.anchors, [0, 1])
     for kernel in (Impostors, ReferenceImpostors):
         push = kernel(targets).sweep(Z, Z, squared=False, symmetric=False)

@@ -16,9 +16,9 @@ from vicinal.kernels import make_kernel
 from vicinal.kernels.contract import IndexLists
 from vicinal.objective.losses import get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
-from vicinal.objective.neighbor_sets import compare
+from vicinal.objective.neighbor_sets import build_comparisons
+from vicinal.objective.pair_sums import pull_matrix
 from vicinal.objective.parametrization import Factor, Metric
-from vicinal.objective.pull import pull_matrix
 from vicinal.objective.sampled_objective import SampledObjective
 
 INF = math.inf
@@ -143,7 +143,7 @@ def make(
     **selection,
 ):
     X, offsets, weights = data or points()
-    comparisons = compare(X, offsets, **selection)
+    comparisons = build_comparisons(X, offsets, **selection)
     return NeighborObjective(
         X=X,
         comparisons=comparisons,
@@ -331,7 +331,7 @@ def test_plain_shift_is_the_difference_of_the_definitions(alpha):
 
 @pytest.mark.parametrize("alpha", [INF, -INF])
 def test_plain_and_mean_agree_on_the_similar_side_at_infinity(alpha):
-    comparisons = compare(*points(sizes=(4, 5))[:2])
+    comparisons = build_comparisons(*points(sizes=(4, 5))[:2])
     assert_allclose(plain_shift(comparisons, alpha), np.log(comparisons.n_dissimilar))
 
 
@@ -348,7 +348,7 @@ def test_rows_without_any_neighbors_get_no_shift():
     X, offsets, _ = points()
     one_each = np.concatenate([[0, 0], np.ones(11, dtype=int)])
     similar, dissimilar = IndexLists(one_each, np.array([2])), IndexLists(one_each, np.array([8]))
-    shift = plain_shift(compare(X, offsets, similar=similar, dissimilar=dissimilar), 1.0)
+    shift = plain_shift(build_comparisons(X, offsets, similar=similar, dissimilar=dissimilar), 1.0)
     assert_array_equal(shift, 0.0)
 
 

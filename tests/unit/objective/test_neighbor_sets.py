@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from vicinal.kernels.contract import Comparisons, IndexLists
-from vicinal.objective.neighbor_sets import compare, lists_from_user
+from vicinal.objective.neighbor_sets import build_comparisons, lists_from_user
 
 SIDES = pytest.mark.parametrize("same_class", [True, False])
 
@@ -70,7 +70,7 @@ def grid_cases(draw):
 @pytest.mark.parametrize("sizes", [[5, 7], [4, 1, 6, 1], [1, 9], [3, 0, 4]])
 def test_sizes_of_the_complete_sets(sizes, n_groups):
     X, offsets, groups = random_case(sizes, n_groups=n_groups)
-    got = compare(X, offsets, groups=groups)
+    got = build_comparisons(X, offsets, groups=groups)
     n_similar = [len(candidates(i, offsets, groups, True)) for i in range(len(X))]
     n_dissimilar = [len(candidates(i, offsets, groups, False)) for i in range(len(X))]
     assert_array_equal(got.n_similar, n_similar)
@@ -85,8 +85,8 @@ def test_sizes_of_the_complete_sets(sizes, n_groups):
 def test_groups_of_one_row_each_change_nothing(case):
     X, offsets, _ = case
     assume(max(np.diff(offsets)) > 1)
-    without = compare(X, offsets)
-    with_groups = compare(X, offsets, groups=np.arange(len(X))[::-1].copy())
+    without = build_comparisons(X, offsets)
+    with_groups = build_comparisons(X, offsets, groups=np.arange(len(X))[::-1].copy())
     assert_array_equal(without.anchors, with_groups.anchors)
     assert_array_equal(without.n_similar, with_groups.n_similar)
     assert_array_equal(without.n_dissimilar, with_groups.n_dissimilar)
@@ -94,7 +94,7 @@ def test_groups_of_one_row_each_change_nothing(case):
 
 def test_the_comparisons_carry_what_they_were_made_from():
     X, offsets, groups = random_case([4, 5], n_groups=6)
-    got = compare(X, offsets, groups=groups)
+    got = build_comparisons(X, offsets, groups=groups)
     assert_array_equal(got.offsets, offsets)
     assert_array_equal(got.groups, groups)
     assert_array_equal(got.class_of_row, class_of(offsets))
@@ -108,7 +108,9 @@ def side(got: Comparisons, same_class):
 
 
 def compare_nearest(X, offsets, groups, k, same_class):
-    return compare(X, offsets, groups=groups, **{"similar" if same_class else "dissimilar": k})
+    return build_comparisons(
+        X, offsets, groups=groups, **{"similar" if same_class else "dissimilar": k}
+    )
 
 
 @SIDES
@@ -136,13 +138,13 @@ def test_ties_go_to_the_smaller_row_and_duplicates_are_neighbors(same_class, cas
 
 def test_nobody_is_his_own_neighbor_however_many_duplicates_there_are():
     X, offsets = np.zeros((7, 2)), np.array([0, 5, 7])
-    got = compare(X, offsets, similar=2)
+    got = build_comparisons(X, offsets, similar=2)
     assert rows_of(got.similar) == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1], [6], [5]]
 
 
 def test_both_sides_nearest_and_numpy_integers():
     X, offsets, _ = random_case([6, 9])
-    got = compare(X, offsets, similar=np.int64(2), dissimilar=np.int32(3))
+    got = build_comparisons(X, offsets, similar=np.int64(2), dissimilar=np.int32(3))
     for i in range(len(X)):
         assert rows_of(got.similar)[i] == nearest(i, 2, X, offsets, None, True)
         assert rows_of(got.dissimilar)[i] == nearest(i, 3, X, offsets, None, False)
@@ -228,7 +230,7 @@ def test_given_lists_are_taken_as_they_are_and_empty_ones_are_no_anchors():
     X, offsets, _ = random_case([4, 3])
     similar = as_lists([[1, 3], [], [0], [2], [5], [4, 6], [4]])
     dissimilar = as_lists([[4], [5], [], [6, 4], [0, 1], [2], []])
-    got = compare(X, offsets, similar=similar, dissimilar=dissimilar)
+    got = build_comparisons(X, offsets, similar=similar, dissimilar=dissimilar)
     assert got.similar is similar
     assert got.dissimilar is dissimilar
     assert_array_equal(got.n_similar, [2, 0, 1, 1, 1, 2, 1])
@@ -241,7 +243,7 @@ def test_groups_filter_the_given_lists():
     groups = np.array([0, 0, 1, 2, 2, 3, 3])
     similar = [[1, 3], [0], [0, 1, 3], [2], [5, 6], [4, 6], [4]]
     dissimilar = [[4], [4, 5], [5], [4, 6], [3, 1], [2], [0]]
-    got = compare(
+    got = build_comparisons(
         X, offsets, similar=as_lists(similar), dissimilar=as_lists(dissimilar), groups=groups
     )
     for lists, rows in ((got.similar, similar), (got.dissimilar, dissimilar)):
@@ -274,13 +276,13 @@ def test_lists_of_some_rows_one_after_the_other():
 def test_nothing_to_compare_is_an_error_that_says_what_is_missing(sizes, groups, similar):
     X, offsets, _ = random_case(sizes)
     with pytest.raises(ValueError, match="No sample has both a similar and a dissimilar one"):
-        compare(X, offsets, similar=similar, groups=groups)
+        build_comparisons(X, offsets, similar=similar, groups=groups)
 
 
 def test_no_row_with_both_lists_is_an_error():
     X, offsets, _ = random_case([2, 2])
     with pytest.raises(ValueError, match="No sample has both"):
-        compare(
+        build_comparisons(
             X,
             offsets,
             similar=as_lists([[1], [], [], []]),

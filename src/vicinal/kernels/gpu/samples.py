@@ -78,13 +78,13 @@ def covariances(X: Tensor, offsets: IndexArray) -> tuple[FloatArray, list[FloatA
 
 
 def pull_matrix_of(X: Tensor, comparisons: Comparisons, weights: FloatArray) -> FloatArray:
-    """C = Σ_i w_i Σ_{j∈S_i} (x_i − x_j)(x_i − x_j)ᵀ (d, d), as :mod:`vicinal.objective.pull` does.
+    """C = Σ_i w_i Σ_{j∈S_i} (x_i − x_j)(x_i − x_j)ᵀ (d, d), on the host.
 
     Parameters
     ----------
     X : (n, d) tensor, sorted by class
-    comparisons : who is compared with whom
-    weights : (n,) what each sample counts as an anchor
+    comparisons : the similar rows of every row
+    weights : (n,) the weight of each sample as an anchor
     """
     counted = np.zeros(len(X))
     counted[comparisons.anchors] = weights[comparisons.anchors]

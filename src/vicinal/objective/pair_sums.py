@@ -1,16 +1,20 @@
-"""The pull term Σ_i w_i Σ_{j∈S_i} d_ij: linear in M, hence one constant matrix."""
+"""Sums over pairs of rows: the pull matrix, and distances and Laplacians of listed pairs.
+
+The pull term Σ_i w_i Σ_{j∈S_i} d_ij is linear in M, hence one constant matrix.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from vicinal._typing import FloatArray
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists
 
 PAIRS_AT_ONCE = 2**16
+VALUES_AT_ONCE = 2**22
 
 
 def pull_matrix(X: FloatArray, comparisons: Comparisons, weights: FloatArray) -> FloatArray:
@@ -41,7 +45,7 @@ def _scatter(X: FloatArray, w: FloatArray) -> FloatArray:
     return len(X) * (X.T * w) @ X + w.sum() * X.T @ X - crossed - crossed.T
 
 
-def _scatter_within_groups(X: FloatArray, w: FloatArray, groups: NDArray[np.intp]) -> FloatArray:
+def _scatter_within_groups(X: FloatArray, w: FloatArray, groups: IndexArray) -> FloatArray:
     """The part of the scatter that joins rows of one group."""
     total = np.zeros((X.shape[1], X.shape[1]))
     order = np.argsort(groups, kind="stable")
@@ -61,3 +65,30 @@ def _listed_scatter(X: FloatArray, lists: IndexLists, w: FloatArray) -> FloatArr
         gaps = X[i] - X[j]  # (p, d)
         total += (gaps.T * w[i]) @ gaps
     return total
+
+
+def pair_laplacian(
+    i: IndexArray, j: IndexArray, w: FloatArray, V: FloatArray, symmetric: bool
+) -> FloatArray:
+    """The Laplacian of the weights W_ij = w of pairs (i, j), applied to V.
+
+    (n, c), as :meth:`Kernel.sweep` returns it: the half H = ½ Δ V − W V, or
+    Lap V = (Δ − W − Wᵀ) V, with Δ = diag(W·1 + Wᵀ·1).
+    """
+    n = len(V)
+    W = csr_array((w, (i, j)), shape=(n, n))
+    delta = np.bincount(i, w, n) + np.bincount(j, w, n)
+    if symmetric:
+        return np.asarray(delta[:, None] * V - W @ V - W.T @ V)
+    return np.asarray(0.5 * delta[:, None] * V - W @ V)
+
+
+def pair_distances(Z: FloatArray, i: IndexArray, j: IndexArray) -> FloatArray:
+    """(p,) squared distances ‖z_i − z_j‖² of pairs, by differences, block by block."""
+    out = np.empty(len(i))
+    step = max(1, VALUES_AT_ONCE // max(Z.shape[1], 1))
+    for start in range(0, len(i), step):
+        part = slice(start, start + step)
+        gaps = Z[i[part]] - Z[j[part]]  # (p, m)
+        out[part] = np.einsum("pm,pm->p", gaps, gaps)
+    return out

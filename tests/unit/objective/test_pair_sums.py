@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import vicinal.objective.pull as pull_module
+import vicinal.objective.pair_sums as pull_module
 from vicinal.kernels.contract import IndexLists
-from vicinal.objective.neighbor_sets import compare
-from vicinal.objective.pull import pull_matrix
+from vicinal.objective.neighbor_sets import build_comparisons
+from vicinal.objective.pair_sums import pull_matrix
 
 
 def naive_pull(X, comparisons, weights):
@@ -53,7 +53,7 @@ def random_case(sizes, d=3, seed=0):
 def test_equals_the_sum_over_pairs(sizes, weighted, grouped, similar):
     X, offsets, weights, groups = random_case(sizes)
     weights = weights if weighted else np.ones(len(X))
-    comparisons = compare(X, offsets, similar=similar, groups=groups if grouped else None)
+    comparisons = build_comparisons(X, offsets, similar=similar, groups=groups if grouped else None)
     got = pull_matrix(X, comparisons, weights)
     assert_allclose(got, naive_pull(X, comparisons, weights), rtol=1e-12, atol=1e-10)
 
@@ -65,7 +65,7 @@ def test_equals_the_sum_over_pairs(sizes, weighted, grouped, similar):
 )
 def test_symmetric_and_linear_in_the_weights(sizes, seed, similar):
     X, offsets, weights, _ = random_case(sizes, seed=seed)
-    comparisons = compare(X, offsets, similar=similar)
+    comparisons = build_comparisons(X, offsets, similar=similar)
     got = pull_matrix(X, comparisons, weights)
     assert_allclose(got, got.T, atol=1e-11)
     ones = pull_matrix(X, comparisons, np.ones(len(X)))
@@ -76,7 +76,7 @@ def test_symmetric_and_linear_in_the_weights(sizes, seed, similar):
 def test_rows_that_are_no_anchors_pull_nothing(similar):
     """But they are still pulled: a row without weight stays in the sets of the others."""
     X, offsets, weights, _ = random_case([8, 6])
-    comparisons = compare(X, offsets, similar=similar)
+    comparisons = build_comparisons(X, offsets, similar=similar)
     comparisons = replace(comparisons, anchors=np.array([0, 3, 9]))
     got = pull_matrix(X, comparisons, weights)
     assert_allclose(got, naive_pull(X, comparisons, weights), rtol=1e-12, atol=1e-10)
@@ -86,7 +86,7 @@ def test_one_sample_classes_pull_nothing():
     X, offsets, weights, _ = random_case([1, 3, 1])
     alone = X.copy()
     alone[[0, 4]] = 1e6
-    comparisons = compare(X, offsets)
+    comparisons = build_comparisons(X, offsets)
     assert_allclose(
         pull_matrix(alone, comparisons, weights), pull_matrix(X, comparisons, weights), rtol=1e-12
     )
@@ -95,7 +95,7 @@ def test_one_sample_classes_pull_nothing():
 def test_rows_whose_dissimilar_list_is_empty_pull_nothing():
     X, offsets, weights, _ = random_case([3, 3])
     dissimilar = IndexLists(np.array([0, 1, 1, 2, 3, 3, 3]), np.array([3, 4, 0]))
-    comparisons = compare(X, offsets, dissimilar=dissimilar)
+    comparisons = build_comparisons(X, offsets, dissimilar=dissimilar)
     assert_array_equal(comparisons.anchors, [0, 2, 3])
     got = pull_matrix(X, comparisons, weights)
     assert_allclose(got, naive_pull(X, comparisons, weights), rtol=1e-12, atol=1e-10)
@@ -105,7 +105,7 @@ def test_rows_whose_dissimilar_list_is_empty_pull_nothing():
 def test_chunks_of_pairs_do_not_matter(chunk, monkeypatch):
     monkeypatch.setattr(pull_module, "PAIRS_AT_ONCE", chunk)
     X, offsets, weights, _ = random_case([8, 6])
-    comparisons = compare(X, offsets, similar=3)
+    comparisons = build_comparisons(X, offsets, similar=3)
     got = pull_matrix(X, comparisons, weights)
     assert_allclose(got, naive_pull(X, comparisons, weights), rtol=1e-12, atol=1e-10)
 
@@ -116,7 +116,7 @@ def test_far_from_the_origin_nothing_cancels(similar):
     X, offsets, weights, _ = random_case([10, 10])
     X[:10] += 1e6
     X[10:] -= 1e6
-    comparisons = compare(X, offsets, similar=similar)
+    comparisons = build_comparisons(X, offsets, similar=similar)
     got = pull_matrix(X, comparisons, weights)
     assert_allclose(got, naive_pull(X, comparisons, weights), rtol=1e-8)
 
@@ -125,7 +125,7 @@ def test_far_from_the_origin_nothing_cancels(similar):
 def test_float32_points_are_summed_in_float64(similar):
     X, offsets, weights, _ = random_case([30, 40])
     X = X.astype(np.float32)
-    comparisons = compare(X, offsets, similar=similar)
+    comparisons = build_comparisons(X, offsets, similar=similar)
     got = pull_matrix(X, comparisons, weights)
     assert got.dtype == np.float64
     assert_allclose(got, naive_pull(X.astype(float), comparisons, weights), rtol=1e-9, atol=1e-7)
