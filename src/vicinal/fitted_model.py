@@ -278,7 +278,8 @@ class CommitteeVotes:
 
     def nearest(self, A: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
         with plain_arrays():
-            return self.committee.kneighbors(A, min(k, self.committee.n_samples_fit_))
+            distances, rows = self.committee.kneighbors(A, min(k, self.committee.n_samples_fit_))
+        return distances, rows
 
     def fitted_to(self, A: FloatArray, y: NDArray[np.generic]) -> CommitteeVotes:
         """The committee as it is: its metrics belong to its own rows."""

@@ -30,7 +30,7 @@ from vicinal.automatic.tuning import (
 from vicinal.automatic.workers import Clock, work_through
 from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
-from vicinal.voting.votes import Electorate
+from vicinal.voting.row_weights import VotingRows
 
 N_FOLDS = 5
 REPEATS = 2
@@ -87,7 +87,7 @@ class AutomaticFit:
         self,
         mode: str,
         X: FloatArray,
-        voters: Electorate,
+        voters: VotingRows,
         groups: IndexArray | None,
         effort: float,
         rng: np.random.RandomState,
@@ -99,7 +99,7 @@ class AutomaticFit:
         X = X[self.rows]
         self._samples = Samples(
             X if basis is None else basis.expand(X),
-            Electorate(voters.codes[self.rows], voters.weights[self.rows], voters.prior),
+            voters[self.rows],
             None if groups is None else groups[self.rows],
             basis,
         )

@@ -18,20 +18,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.automatic_fit import AutomaticFit, Schedule, TuningProgress
 from vicinal.automatic.summary import describe
+from vicinal.automatic.voting_model import VotingModel
 from vicinal.automatic.workers import Clock, thread_count
 from vicinal.exceptions import TimeLimitWarning
-from vicinal.features.hat_basis import HatBasis
 from vicinal.features.identifiers import warn_of_identifiers
 from vicinal.learners.base import DTYPES, MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
 from vicinal.learners.metadata import take_fit_metadata
 from vicinal.learners.progress import logger, show_log
-from vicinal.voting.explained_votes import ExplainedVotes
-from vicinal.voting.votes import Electorate
+from vicinal.voting.row_weights import VotingRows
 
 
-class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
+class ANNClassifier(VotingModel, ClassifierMixin, MetricLearner):
     r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
 
     Short descents of the neighbor objective, from the Euclidean metric of the features as they
@@ -45,7 +44,7 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
                    {\sum_{j \in N_{vf}(x)} v_j + \frac12}
 
     where :math:`N_{vf}(x)` are the K nearest training rows under member v's metric of fold f,
-    :math:`v_j` their votes (:func:`~vicinal.voting.votes.vote_shares`) and :math:`\pi` the
+    :math:`v_j` their votes (:func:`~vicinal.voting.votes.vote_weights`) and :math:`\pi` the
     class shares. So a prediction is a weighted vote over training rows, and :meth:`explain` shows
     them.
 
@@ -173,7 +172,7 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
         X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
         classes, codes = encode_labels(y)
         weights = row_weights(X, y, sample_weight, self.class_weight)
-        voters = _electorate(codes, weights / weights.mean())
+        voters = VotingRows.of(codes, weights)
         groups = None if groups is None else encode_groups(groups, X)
         warn_of_identifiers(X, getattr(self, "feature_names_in_", None), stacklevel=3)
         rng = check_random_state(self.random_state)
@@ -230,22 +229,8 @@ class ANNClassifier(ExplainedVotes, ClassifierMixin, MetricLearner):
     def predict_proba(self, X: Any) -> FloatArray:
         """Mean of the members' probabilities, (n, c); rows sum to 1."""
         X = self._queries(X)
-        P = self._committee().probabilities(self._placed(X))
+        P = self._committee.class_probabilities(self._expanded(X))
         return P.astype(X.dtype, copy=False)
-
-    def get_mahalanobis_matrix(self) -> FloatArray:
-        r"""M (d, d): the metric of mode="single"; for a committee, the mean of its metrics.
-
-        Each is divided by its mean squared distance of two training rows and weighed like its
-        member; in those of unfolded features every hat is replaced by the straight line nearest to
-        it. The committee does not predict with this mean (that would lose accuracy): it is for
-        maps.
-        """
-        check_is_fitted(self)
-        X, metrics = self.X_fit_.astype(np.float64), self.metrics_
-        if self.knots_ is not None:
-            metrics = metrics @ HatBasis(self.knots_).slopes(X)
-        return self._committee_of(X, metrics).mean_metric()
 
     @property
     def components_(self) -> FloatArray:  # type: ignore[override]
@@ -288,11 +273,6 @@ _OF_ONE_METRIC = (
 for _name in _OF_ONE_METRIC:
     # A committee is no transformer: it does not even have the methods.
     setattr(ANNClassifier, _name, available_if(_is_single)(getattr(ANNClassifier, _name)))
-
-
-def _electorate(codes: IndexArray, weights: FloatArray) -> Electorate:
-    shares = np.bincount(codes, weights=weights)
-    return Electorate(codes, weights, shares / shares.sum())
 
 
 def _accuracy(P: FloatArray, codes: IndexArray, weights: FloatArray) -> float:

@@ -22,13 +22,13 @@ from vicinal.features.hat_basis import HatBasis
 from vicinal.features.spaces import SpaceName, make_spaces
 from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
 from vicinal.validation.folds import Fold
+from vicinal.voting.row_weights import VotingRows
 from vicinal.voting.votes import (
     N_NEIGHBORS,
-    Electorate,
     VoteName,
     all_votes,
-    class_probabilities,
     rules,
+    vote_weights,
 )
 
 TINY = 1e-12  # a class of weight 0 has no prior
@@ -68,7 +68,7 @@ class Samples:
 
     X: FloatArray
     """(n, d), or (n, d + h) where they are unfolded."""
-    voters: Electorate
+    voters: VotingRows
     groups: IndexArray | None
     basis: HatBasis | None = None
 
@@ -183,7 +183,7 @@ def score_candidates(
 
 
 def _losses(
-    voters: Electorate, test: IndexArray, neighbors: Neighbors, ks: Sequence[int]
+    voters: VotingRows, test: IndexArray, neighbors: Neighbors, ks: Sequence[int]
 ) -> FloatArray:
     """(rules, 2) weighted sums of errors and of log-losses over the test rows, for every vote."""
     codes, weights = voters.codes[test], voters.weights[test]
@@ -203,9 +203,10 @@ def out_of_fold(
     tested = np.zeros(len(samples.X))
     for f, fold in enumerate(folds):
         neighbors = scores.neighbors[candidate.metric, f]
-        P[fold.test] += class_probabilities(
-            neighbors, samples.voters, candidate.vote, candidate.n_neighbors
+        weights = vote_weights(
+            neighbors, samples.voters.weights, candidate.vote, candidate.n_neighbors
         )
+        P[fold.test] += weights.class_probabilities(samples.voters)
         tested[fold.test] += 1
     P[tested == 0] = samples.voters.prior
     P /= np.maximum(tested, 1)[:, None]

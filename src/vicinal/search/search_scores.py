@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.cpu.class_neighbors import MEMORY
-from vicinal.kernels.cpu.vote_counts import majorities
+from vicinal.kernels.cpu.class_neighbors import MEMORY, NeighborIndex
 from vicinal.validation.folds import Fold
 from vicinal.voting.neighbor_search import all_search, class_search
+from vicinal.voting.votes import majorities
 
 Rule: TypeAlias = Literal["class_mean", "vote"]
 
@@ -84,7 +84,7 @@ def _class_mean_winners(
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)  # (c,)
     offsets, k = np.append(0, np.cumsum(sizes)), int(min(max(ks), sizes.max()))
-    find = class_search(R[order], offsets, backend)
+    find = class_search(NeighborIndex(R[order]), offsets, backend)
     for block in _blocks(len(Z), k * len(sizes)):
         distances, rows = find(Z[block], k=k)
         np.copyto(distances, 0.0, where=rows < 0)  # (b, c, k) a smaller class has fewer
@@ -99,7 +99,7 @@ def _vote_winners(
 ) -> Iterator[IndexArray]:
     """Most frequent class of the K nearest, ties to the nearest; (number of K, b) a block."""
     c, k = int(codes.max()) + 1, int(max(ks))
-    find = all_search(R, backend)
+    find = all_search(NeighborIndex(R), backend)
     for block in _blocks(len(Z), k + c):
         labels = codes[find(Z[block], k=k).ids]  # (b, k), nearest first
         yield majorities(labels, ks)

@@ -1,1 +1,1 @@
-"""From points in a learned space to row weights, predictions and explanations."""
+"""Sources of row weights: neighbor searches, votes, and what follows from them."""

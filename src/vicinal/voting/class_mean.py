@@ -1,4 +1,4 @@
-"""The paper's K-NN rule, and the ordinary vote, as a scikit-learn classifier."""
+"""K-NN classifier with the paper's class-mean rule or the majority vote."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_scalar, gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.cpu.class_neighbors import MEMORY, as_points
+from vicinal.kernels.cpu.class_neighbors import MEMORY, NeighborIndex, as_points
 from vicinal.voting.neighbor_search import all_search, check_backend, class_search
+from vicinal.voting.row_weights import RowWeights, class_sums
+from vicinal.voting.sources import prepared
+from vicinal.voting.votes import majorities
 
 DTYPES = (np.float64, np.float32)  # kept as given
 
@@ -120,7 +124,7 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         if self.rule == "vote":
             shares, winners = self._votes(Z)
         else:
-            means = self._class_means(Z)
+            means = self._class_distances(Z)
             shares, winners = _softmin(means, self.scale_), np.argmin(means, axis=1)
         return _favor(shares.astype(Z.dtype, copy=False), winners)
 
@@ -133,7 +137,7 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         :meth:`predict_proba`; with two classes their difference.
         """
         Z = self._queries(X)
-        scores = self.predict_proba(Z) if self.rule == "vote" else -self._class_means(Z)
+        scores = self.predict_proba(Z) if self.rule == "vote" else -self._class_distances(Z)
         if len(self.classes_) == 2:
             scores = scores[:, 1] - scores[:, 0]
         return _cast(scores, Z.dtype)
@@ -148,7 +152,7 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         array([[2.5, 9. ]])
         """
         Z = self._queries(X)
-        return _cast(self._class_means(Z), Z.dtype)
+        return _cast(self._class_distances(Z), Z.dtype)
 
     def kneighbors(
         self,
@@ -175,45 +179,83 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         if k > available:
             raise ValueError(f"n_neighbors = {k}, but there are only {available} samples to find")
         Z, exclude = (self.references_, self.rows_) if X is None else (self._queries(X), None)
-        find = all_search(self.references_, self.backend, ids=self.rows_)
+        find = all_search(self._voters[0], self.backend)
         squared, rows = find(Z, k=k, exclude=exclude)
         if X is None:  # back from the order of the classes
             order = np.argsort(self.rows_)
             squared, rows = squared[order], rows[order]
         return (_cast(np.sqrt(squared), Z.dtype), rows) if return_distance else rows
 
+    def vote_weights(self, X: ArrayLike) -> tuple[csr_array, FloatArray]:
+        r"""Weight of every training row in the predictions.
+
+        Vote: 1/K for each of the K nearest. Class-mean rule: :math:`p_c / K_c` for each of the
+        :math:`K_c` rows of class c that its mean is about.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+
+        Returns
+        -------
+        weights : sparse array of shape (n_queries, n_samples_fit_)
+            With Y the one-hot labels of the training rows, ``predict_proba(X) = weights @ Y``, up
+            to rounding.
+        prior_share : (n_queries,) array
+            0: the prior has no share, as it may have in :meth:`ANNClassifier.vote_weights`.
+        """
+        Z = self._queries(X)
+        ids, weights = self._vote_entries(Z) if self.rule == "vote" else self._mean_entries(Z)
+        prior_share = np.zeros(len(Z))
+        row_weights = RowWeights.of(ids, weights, prior_share)
+        return row_weights.to_sparse(self.n_samples_fit_), prior_share
+
+    def _vote_entries(self, Z: FloatArray) -> tuple[IndexArray, FloatArray]:
+        """Rows and weights (n, K) of the vote."""
+        _check_voters(self.n_neighbors, self.n_samples_fit_)
+        ids = all_search(self._voters[0], self.backend)(Z, k=self.n_neighbors).ids
+        return ids, np.full(ids.shape, 1.0 / self.n_neighbors)
+
+    def _mean_entries(self, Z: FloatArray) -> tuple[IndexArray, FloatArray]:
+        """Rows and weights (n, c K) of the class-mean rule."""
+        sizes = np.minimum(np.diff(self.offsets_), self.n_neighbors)  # (c,)
+        find = class_search(self._voters[0], self.offsets_, self.backend)
+        distances, ids = find(Z, k=int(sizes.max()))  # (n, c, K)
+        shares = _softmin(_class_means(distances, ids, sizes), self.scale_) / sizes
+        weights = np.where(ids >= 0, shares[:, :, None], 0.0)
+        return ids.reshape(len(Z), -1), weights.reshape(len(Z), -1)
+
     def _queries(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         return validate_data(self, X, dtype=DTYPES, reset=False)
 
-    def _class_means(self, X: FloatArray) -> NDArray[np.float64]:
+    @prepared("references_", "rows_", "offsets_")
+    def _voters(self) -> tuple[NeighborIndex, IndexArray]:
+        """The training rows, ready to be searched, and (n,) their classes, in the order of fit."""
+        codes = np.empty(self.n_samples_fit_, dtype=np.intp)
+        codes[self.rows_] = np.repeat(np.arange(len(self.classes_)), np.diff(self.offsets_))
+        return NeighborIndex(self.references_, self.rows_), codes
+
+    def _class_distances(self, X: FloatArray) -> NDArray[np.float64]:
         """(n, c) means of the K smallest squared distances."""
         sizes = np.minimum(np.diff(self.offsets_), self.n_neighbors)  # (c,)
         k, means = int(sizes.max()), np.empty((len(X), len(sizes)))
-        find = class_search(self.references_, self.offsets_, self.backend)
+        find = class_search(self._voters[0], self.offsets_, self.backend)
         for block in gen_batches(len(X), _block_length(k * len(sizes))):
-            distances, rows = find(X[block], k=k)
-            np.copyto(distances, 0.0, where=rows < 0)  # (b, c, k) a smaller class has fewer
-            np.divide(distances.sum(axis=2), sizes, out=means[block])
+            means[block] = _class_means(*find(X[block], k=k), sizes)
         return means
 
     def _votes(self, X: FloatArray) -> tuple[NDArray[np.float64], IndexArray]:
         """Shares of the votes (n, c) and winners (n,)."""
         k, c = self.n_neighbors, len(self.classes_)
         _check_voters(k, self.n_samples_fit_)  # the parameters may have changed since fit
-        codes = np.empty(self.n_samples_fit_, dtype=np.intp)
-        codes[self.rows_] = np.repeat(np.arange(c), np.diff(self.offsets_))
+        index, codes = self._voters
         shares, winners = np.empty((len(X), c)), np.empty(len(X), dtype=np.intp)
-        find = all_search(self.references_, self.backend, ids=self.rows_)
+        find = all_search(index, self.backend)
         for block in gen_batches(len(X), _block_length(k + c)):
-            _, rows = find(X[block], k=k)
-            labels = codes[rows]  # (b, k), nearest first
-            b = np.arange(len(labels))
-            cells = labels + c * b[:, None]
-            votes = np.bincount(cells.ravel(), minlength=c * len(b)).reshape(-1, c)  # (b, c)
-            leading = votes[b[:, None], labels] == votes.max(axis=1, keepdims=True)  # (b, k)
-            winners[block] = labels[b, np.argmax(leading, axis=1)]
-            shares[block] = votes / k
+            ids = find(X[block], k=k).ids  # (b, k), nearest first
+            winners[block] = majorities(codes[ids], [k])[0]
+            shares[block] = class_sums(ids, codes, c) / k
         return shares, winners
 
 
@@ -225,6 +267,14 @@ def _check_voters(k: int, n: int) -> None:
 
 def _block_length(neighbors: int) -> int:
     return max(1, MEMORY // (16 * neighbors))  # queries that fit into the block budget
+
+
+def _class_means(
+    distances: NDArray[np.float64], ids: IndexArray, sizes: IndexArray
+) -> NDArray[np.float64]:
+    """(b, c) means of the neighbors' distances (b, c, k), of which class c has ``sizes[c]``."""
+    np.copyto(distances, 0.0, where=ids < 0)  # a smaller class has fewer
+    return np.asarray(distances.sum(axis=2) / sizes)
 
 
 def _scale(X: FloatArray, offsets: IndexArray) -> float:

@@ -1,13 +1,12 @@
-"""Where neighbors are looked for: on the CPU, or on a GPU.
+"""Neighbor searches on the CPU or on a GPU.
 
-A search is made of its references, which go to the device once, and is asked for one block of
+A search is bound to references, which go to the device once, and is then asked for one block of
 queries after the other. :mod:`vicinal.kernels.cpu.class_neighbors` defines what it finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels import choose_backend
-from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors, as_points, class_neighbors
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors, as_points
 from vicinal.learners.configuration import check_choice
 
 SEARCH_BACKENDS = ("auto", "numba", "cuda")
@@ -23,49 +22,58 @@ DEVICE = "cuda"
 
 
 class Search(Protocol):
-    """The k nearest references of the queries (b, d); none has the reference `exclude` (b,)."""
+    """The k nearest references (b, k) of queries (b, d), except for the ids `exclude` (b,)."""
 
     def __call__(
         self, queries: FloatArray, *, k: int, exclude: IndexArray | None = None
     ) -> Neighbors: ...
 
 
-def class_search(references: FloatArray, offsets: IndexArray, backend: str) -> Search:
-    """The search for the k nearest of every class, (b, c, k).
+class ClassSearch(Protocol):
+    """The k nearest references of every class (b, c, k), of queries (b, d)."""
+
+    def __call__(self, queries: FloatArray, *, k: int) -> Neighbors: ...
+
+
+def class_search(index: NeighborIndex, offsets: IndexArray, backend: str) -> ClassSearch:
+    """The search for the k nearest of every class.
 
     Parameters
     ----------
-    references : (n, d) array, sorted by class
-    offsets : (c + 1,) ints; class c is ``references[offsets[c]:offsets[c + 1]]``
+    index : n references, sorted by class
+    offsets : (c + 1,) ints; class c is ``index.references[offsets[c]:offsets[c + 1]]``
     backend : {"auto", "numba", "cuda"}; "auto" as for n training rows of a learner
 
     Examples
     --------
-    >>> find = class_search(np.array([[0.0], [1.0], [5.0]]), np.array([0, 2, 3]), "auto")
+    >>> index = NeighborIndex(np.array([[0.0], [1.0], [5.0]]))
+    >>> find = class_search(index, np.array([0, 2, 3]), "auto")
     >>> find(np.array([[2.0]]), k=1).ids.tolist()
     [[[1], [2]]]
     """
-    if _uses_device(backend, len(references)):
-        return _DeviceSearch(references, offsets.tolist())
-    return partial(class_neighbors, references=references, offsets=offsets)
+    if not _uses_device(backend, len(index.references)):
+        return lambda queries, *, k: index.search(queries, offsets, k)
+    find = _DeviceSearch(index.references, offsets.tolist())
+
+    def find_by_class(queries: FloatArray, *, k: int) -> Neighbors:
+        distances, rows = find(queries, k=k)
+        return Neighbors(distances, np.where(rows >= 0, index.ids[rows], -1))
+
+    return find_by_class
 
 
-def all_search(references: FloatArray, backend: str, ids: IndexArray | None = None) -> Search:
-    """The search for the k nearest of all, (b, k).
+def all_search(index: NeighborIndex, backend: str) -> Search:
+    """The search for the k nearest of all; of equally distant references the smaller id is first.
 
     Parameters
     ----------
-    references : (n, d) array
+    index : n references; on a GPU their ids must be a permutation of 0 … n-1
     backend : {"auto", "numba", "cuda"}; "auto" as for n training rows of a learner
-    ids : (n,) permutation of 0 … n-1, default in this order
-        What to call the references. Of equally distant ones the smaller id comes first.
     """
-    if not _uses_device(backend, len(references)):
-        return partial(all_neighbors, references=references, ids=ids)
+    if not _uses_device(backend, len(index.references)):
+        return index.nearest
     # A device prefers the smaller row: its rows are the ids.
-    find = _DeviceSearch(
-        references if ids is None else references[np.argsort(ids)], [0, len(references)]
-    )
+    find = _DeviceSearch(index.references[np.argsort(index.ids)], [0, len(index.references)])
 
     def find_all(queries: FloatArray, *, k: int, exclude: IndexArray | None = None) -> Neighbors:
         distances, rows = find(queries, k=k, exclude=exclude)  # (b, 1, k)
@@ -75,7 +83,7 @@ def all_search(references: FloatArray, backend: str, ids: IndexArray | None = No
 
 
 def check_backend(backend: str) -> None:
-    """Raise an error that says what to do, unless searches can use that backend here."""
+    """Raise an error that says what to do, unless searches can use this backend here."""
     check_choice("backend", backend, SEARCH_BACKENDS)
     if backend == "cuda":
         from vicinal.kernels.gpu import check_device  # imports torch
@@ -84,7 +92,7 @@ def check_backend(backend: str) -> None:
 
 
 def search_backend(backend: str) -> str:
-    """What a learner's backend means for a search, which has one precision and no slow twin."""
+    """The search's backend for a learner's: searches have one precision and one CPU version."""
     return {"numpy": "numba", "cuda:fast": "cuda"}.get(backend, backend)
 
 

@@ -1,137 +1,124 @@
-"""How a committee predicts: every member's neighbors vote, and the shares are averaged."""
+"""Row weights: a prediction as a weighted average over training rows.
+
+Every source of predictions (:mod:`vicinal.voting.sources`) gives each query a weight for every
+training row and a share for the prior, which sum to 1. Probabilities, averages and neighbors all
+follow from them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.committee import Choice
-from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
-from vicinal.voting.votes import Electorate, vote_shares
-
-BATCH = 4096  # queries whose votes are held at a time
 
 
 @dataclass(frozen=True)
-class Ballot:
-    """What the neighbors under one metric give to q queries, weight of the member included."""
+class VotingRows:
+    """The training rows as voters for classes."""
 
-    asked: slice
-    """The queries that it is about."""
+    codes: IndexArray
+    """(n,) the class that each row votes for."""
+    weights: FloatArray
+    """(n,) what its vote counts, 1 on average."""
+    prior: FloatArray
+    """(c,) share of each class: the probabilities before any row has voted."""
+
+    @classmethod
+    def of(cls, codes: IndexArray, weights: FloatArray) -> VotingRows:
+        """Rows of these classes and weights; the prior is the weighted share of each class."""
+        weights = weights / weights.mean()
+        shares = np.bincount(codes, weights=weights)
+        return cls(codes, weights, shares / shares.sum())
+
+    def __getitem__(self, rows: IndexArray) -> VotingRows:
+        """Some of the rows, with the prior of all."""
+        return VotingRows(self.codes[rows], self.weights[rows], self.prior)
+
+
+class Term(NamedTuple):
+    """Sparse weights (q, n) by their entries: k training rows per query."""
+
     ids: IndexArray
-    """(q, K) training rows; −1 is nobody."""
-    shares: FloatArray
-    """(q, K) of the probability."""
+    """(q, k) distinct training rows; -1 stands for a missing one, of weight 0."""
+    weights: FloatArray
+    """(q, k)"""
     prior_share: FloatArray
     """(q,)"""
 
 
 @dataclass(frozen=True)
-class Committee:
-    """Metrics, members and voters: all that a prediction needs."""
+class RowWeights:
+    """Weights of n training rows for q queries, as a sum of sparse terms.
 
-    X: FloatArray
-    """(n, p) the training rows, unfolded if metrics are about hats."""
-    voters: Electorate
-    metrics: FloatArray
-    """(q, m, p)"""
-    members: Sequence[Choice]
+    Weights of a query and its ``prior_share`` sum to 1. They need not be positive.
+    """
 
-    def probabilities(self, queries: FloatArray) -> FloatArray:
-        """(q, c) the shares summed by class."""
-        q, c = len(queries), len(self.voters.prior)
-        sums, prior_share = np.zeros((q, c)), np.zeros(q)
-        for ballot in self._ballots(queries, batch=BATCH):
-            size = len(ballot.ids)
-            cells = np.arange(size)[:, None] * c + self.voters.codes[ballot.ids]
-            votes = np.bincount(cells.ravel(), weights=ballot.shares.ravel(), minlength=size * c)
-            sums[ballot.asked] += votes.reshape(size, c)
-            prior_share[ballot.asked] += ballot.prior_share
-        return np.asarray(sums + prior_share[:, None] * self.voters.prior)
-
-    def row_shares(
-        self, queries: FloatArray, own_rows: IndexArray | None = None
-    ) -> tuple[csr_array, FloatArray]:
-        """Sparse (q, n), the shares summed by training row, and (q,) the prior's share.
-
-        `own_rows` (q,) names for each query a training row that may not vote: itself.
-        """
-        q, n = len(queries), len(self.X)
-        total: Any = csr_array((q, n))
-        prior_share = np.zeros(q)
-        for ballot in self._ballots(queries, own_rows, batch=q):
-            k = ballot.ids.shape[1]
-            ids = np.maximum(ballot.ids, 0)  # nobody has no share
-            entries = (ballot.shares.ravel(), ids.ravel(), np.arange(0, q * k + 1, k))
-            total = total + csr_array(entries, shape=(q, n))
-            prior_share += ballot.prior_share
-        total.eliminate_zeros()
-        return total, prior_share
-
-    def mean_metric(self) -> FloatArray:
-        """(p, p) mean of the members' metrics, each divided by its mean squared distance.
-
-        A single metric stays as it is.
-        """
-        if len(self.metrics) == 1:
-            return np.asarray(self.metrics[0].T @ self.metrics[0])
-        deviations = self.X - self.X.mean(axis=0)
-        mean = np.zeros((deviations.shape[1],) * 2)
-        covariance = deviations.T @ deviations / len(deviations)
-        for member in self.members:
-            for L in self.metrics[list(member.metrics)]:
-                spread = 2.0 * np.sum((L @ covariance) * L)
-                mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
-        return mean
-
-    def _ballots(
-        self, queries: FloatArray, own: IndexArray | None = None, *, batch: int
-    ) -> Iterator[Ballot]:
-        """One neighbor search a metric serves all members that use it."""
-        seats = sorted((q, i) for i, member in enumerate(self.members) for q in member.metrics)
-        center = self.X.mean(axis=0)
-        references, queries = self.X - center, queries - center
-        for q, group in groupby(seats, key=lambda seat: seat[0]):
-            members = [self.members[i] for _, i in group]
-            k = min(max(member.n_neighbors for member in members) + 1, len(self.X))
-            L = Projection.of(self.metrics[q])
-            Z = L.project(references)
-            for asked in gen_batches(len(queries), batch):
-                exclude = None if own is None else own[asked]
-                found = all_neighbors(L.project(queries[asked]), Z, k, exclude=exclude)
-                for member in members:
-                    yield self._ballot(asked, found, member)
-
-    def _ballot(self, asked: slice, found: Neighbors, member: Choice) -> Ballot:
-        k = member.n_neighbors
-        shares, prior_share = vote_shares(found, self.voters.weights, member.vote, k)
-        weight = member.weight / len(member.metrics)
-        return Ballot(asked, found.ids[:, :k], weight * shares, weight * prior_share)
-
-
-@dataclass(frozen=True)
-class Projection:
-    """x ↦ L x, without the columns around those that L looks at and without rows of zeros."""
-
-    columns: slice
-    L: FloatArray
+    terms: tuple[Term, ...]
 
     @classmethod
-    def of(cls, L: FloatArray) -> Projection:
-        """That of the factor L (m, p); of a factor of zeros one of its zeros stays."""
-        rows, columns = (np.flatnonzero(np.any(L != 0, axis=axis)) for axis in (1, 0))
-        if not len(rows):
-            rows = columns = np.zeros(1, dtype=np.intp)
-        seen = slice(columns[0], columns[-1] + 1)
-        return cls(seen, L[rows, seen])
+    def of(cls, ids: IndexArray, weights: FloatArray, prior_share: FloatArray) -> RowWeights:
+        """Row weights of one term."""
+        return cls((Term(ids, weights, prior_share),))
 
-    def project(self, X: FloatArray) -> FloatArray:
-        """(n, m) of samples (n, p)."""
-        return np.asarray(X[:, self.columns] @ self.L.T)
+    @classmethod
+    def weighted_sum(cls, parts: Iterable[tuple[float, RowWeights]]) -> RowWeights:
+        """Σ weight · part: the row weights of a committee, if the weights sum to 1."""
+        return cls(
+            tuple(
+                Term(term.ids, weight * term.weights, weight * term.prior_share)
+                for weight, part in parts
+                for term in part.terms
+            )
+        )
+
+    @property
+    def prior_share(self) -> FloatArray:
+        """(q,) the share of the prior."""
+        return np.asarray(sum(term.prior_share for term in self.terms))
+
+    def class_probabilities(self, rows: VotingRows) -> FloatArray:
+        """(q, c) the weights summed by class, plus the prior's share of the prior."""
+        c = len(rows.prior)
+        sums = sum(class_sums(term.ids, rows.codes, c, term.weights) for term in self.terms)
+        return np.asarray(sums + self.prior_share[:, None] * rows.prior)
+
+    def averages(self, targets: FloatArray, prior: FloatArray) -> FloatArray:
+        """(q, t) averages of numeric targets (n, t); the prior's share is that of ``prior`` (t,).
+
+        The regression counterpart of :meth:`class_probabilities`.
+        """
+        sums = sum(np.einsum("qk,qkt->qt", t.weights, targets[t.ids]) for t in self.terms)
+        return np.asarray(sums + self.prior_share[:, None] * prior)
+
+    def to_sparse(self, n: int) -> csr_array:
+        """The sum of the terms as a sparse array (q, n) without zeros, columns in order."""
+        q = len(self.terms[0].ids)
+        rows = np.arange(q)[:, None] * n
+        cells = np.concatenate([(rows + term.ids).ravel() for term in self.terms])
+        weights = np.concatenate([term.weights.ravel() for term in self.terms])
+        cells, inverse = np.unique(cells[weights != 0], return_inverse=True)
+        data = np.bincount(inverse, weights=weights[weights != 0], minlength=len(cells))
+        starts = np.searchsorted(cells, np.arange(q + 1) * n)
+        return csr_array((data, cells % n, starts), shape=(q, n))
+
+
+def class_sums(
+    ids: IndexArray, codes: IndexArray, n_classes: int, weights: FloatArray | None = None
+) -> FloatArray:
+    """(q, c) sums over the rows ``ids`` (q, k) by their class, of weights (q, k) or, without, of 1.
+
+    ``codes`` (n,) are the classes of all rows. A missing row, -1, must have weight 0.
+    """
+    q = len(ids)
+    cells = np.arange(q)[:, None] * n_classes + codes[ids]
+    sums = np.bincount(
+        cells.ravel(),
+        weights=None if weights is None else weights.ravel(),
+        minlength=q * n_classes,
+    )
+    return np.asarray(sums.reshape(q, n_classes))

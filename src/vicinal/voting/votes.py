@@ -1,15 +1,15 @@
-"""How neighbors vote: counted, fading or soft; for every K from one neighbor search."""
+"""Votes of the K nearest rows: how much each of them counts, for one K or for all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import Neighbors
+from vicinal.voting.row_weights import RowWeights, VotingRows
 
 VoteName: TypeAlias = Literal["majority", "epanechnikov", "gentle", "soft", "sharp"]
 
@@ -18,31 +18,17 @@ SHARPNESS: dict[VoteName, float] = {"gentle": 0.3, "soft": 1.0, "sharp": 3.0}
 """Exponents of the soft votes. At 1 a neighbor weighs what it weighs in the objective."""
 N_NEIGHBORS = (1, 3, 5, 7, 9, 13, 19, 27, 37)
 PRIOR_VOTES = 0.5
-"""The prior counts like half a neighbor: no class is ever impossible, and log-loss stays finite."""
-
-
-@dataclass(frozen=True)
-class Electorate:
-    """The training rows as voters."""
-
-    codes: IndexArray
-    """(n,) the class that each row votes for."""
-    weights: FloatArray
-    """(n,) what its vote counts, 1 on average."""
-    prior: FloatArray
-    """(c,) share of each class; what a sample is taken for before anybody has voted."""
+"""The prior counts like half a neighbor: no class has probability 0, and log-loss is finite."""
 
 
 def rules(ks: Sequence[int]) -> list[tuple[VoteName, int]]:
-    """Every vote with every K it is tried with: soft ones fade by themselves, and take all."""
+    """Every vote with every K it is tried with; soft votes fade by themselves and use all rows."""
     counted: list[tuple[VoteName, int]] = [(vote, k) for k in ks for vote in COUNTED]
     return counted + [(vote, max(ks)) for vote in SHARPNESS]
 
 
-def vote_shares(
-    neighbors: Neighbors, weights: FloatArray, vote: VoteName, k: int
-) -> tuple[FloatArray, FloatArray]:
-    r"""What each of the K nearest rows contributes to the probabilities, and the prior.
+def vote_weights(neighbors: Neighbors, weights: FloatArray, vote: VoteName, k: int) -> RowWeights:
+    r"""Row weights of the K nearest rows.
 
     The j-th neighbor, at squared distance :math:`d_j`, has :math:`v_j` votes:
 
@@ -51,17 +37,13 @@ def vote_shares(
     * gentle, soft, sharp: :math:`v_j = e^{H} r_j`, with :math:`r_j \propto w_j e^{-s d_j}` of sum
       1 and entropy H, so that they have as many votes as they have effective neighbors.
 
-    Its share is :math:`v_j / (\sum_j v_j + \frac12)`, and the prior has the rest.
+    Its weight is :math:`v_j / (\sum_j v_j + \frac12)`, and the prior has the rest.
 
     Parameters
     ----------
     neighbors : distances and ids, both (q, K') with K' > K, ascending; missing are inf and -1
     weights : (n,) what the vote of each training row counts
     vote, k : the rule
-
-    Returns
-    -------
-    shares : (q, K), prior_share : (q,); together they sum to 1
     """
     d, ids = neighbors.distances[:, :k], neighbors.ids[:, :k]
     votes = np.where(ids >= 0, weights[ids], 0.0)  # (q, K)
@@ -70,11 +52,11 @@ def vote_shares(
     elif vote in SHARPNESS:
         votes = _soft_votes(d, votes, SHARPNESS[vote])
     totals = votes.sum(axis=1) + PRIOR_VOTES
-    return votes / totals[:, None], PRIOR_VOTES / totals
+    return RowWeights.of(ids, votes / totals[:, None], PRIOR_VOTES / totals)
 
 
 def _soft_votes(d: FloatArray, weights: FloatArray, sharpness: float) -> FloatArray:
-    """e^H r; nothing where nobody has a weight."""
+    """e^H r; 0 where no neighbor has a weight."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logits = np.log(weights) - sharpness * d  # −inf: no vote
         logits -= logits.max(axis=1, keepdims=True)
@@ -86,52 +68,70 @@ def _soft_votes(d: FloatArray, weights: FloatArray, sharpness: float) -> FloatAr
 
 
 def _relative(d: FloatArray, reach: FloatArray) -> FloatArray:
-    """d_j / d_{K+1}; where nothing lies that far, or all coincide, every neighbor counts fully."""
+    """d_j / d_{K+1}; 0, so that all count fully, if d_{K+1} is missing or all rows coincide."""
     usable = np.isfinite(reach) & (reach > 0)
     reach = np.where(usable, reach, 1.0)[:, None]
     return np.where(usable[:, None] & np.isfinite(d), np.minimum(d / reach, 1.0), 0.0)
 
 
-def class_probabilities(
-    neighbors: Neighbors, electorate: Electorate, vote: VoteName, k: int
-) -> FloatArray:
-    """(q, c) the sums of :func:`vote_shares` by class."""
-    shares, prior_share = vote_shares(neighbors, electorate.weights, vote, k)
-    q, c = len(shares), len(electorate.prior)
-    cells = np.arange(q)[:, None] * c + electorate.codes[neighbors.ids[:, :k]]  # (q, K)
-    sums = np.bincount(cells.ravel(), weights=shares.ravel(), minlength=q * c)
-    return np.asarray(sums.reshape(q, c) + prior_share[:, None] * electorate.prior)
-
-
 def all_votes(
-    neighbors: Neighbors, electorate: Electorate, ks: Sequence[int]
+    neighbors: Neighbors, rows: VotingRows, ks: Sequence[int]
 ) -> Iterator[tuple[VoteName, int, FloatArray]]:
-    r"""The probabilities (q, c) of all :func:`rules`, adding one neighbor at a time.
+    r"""The class probabilities (q, c) of all :func:`rules`, adding one neighbor at a time.
 
     :math:`\sum_{j \le K} w_j (1 - d_j / d_{K+1})` is the sum of the weights less the sum of
     :math:`w_j d_j`, over :math:`d_{K+1}`: both sums grow with K.
     """
-    q, c = len(neighbors.ids), len(electorate.prior)
-    rows = np.arange(q)
+    q, c = len(neighbors.ids), len(rows.prior)
+    queries = np.arange(q)
     counts, reaches = np.zeros((q, c)), np.zeros((q, c))  # Σ w_j and Σ w_j d_j, by class
     for j in range(max(ks)):
         ids, d = neighbors.ids[:, j], neighbors.distances[:, j]
-        codes = electorate.codes[ids]
-        w = np.where(ids >= 0, electorate.weights[ids], 0.0)
-        counts[rows, codes] += w
-        reaches[rows, codes] += w * np.where(ids >= 0, d, 0.0)
+        codes = rows.codes[ids]
+        w = np.where(ids >= 0, rows.weights[ids], 0.0)
+        counts[queries, codes] += w
+        reaches[queries, codes] += w * np.where(ids >= 0, d, 0.0)
         if j + 1 in ks:
-            yield "majority", j + 1, _smooth(counts, electorate.prior)
+            yield "majority", j + 1, _smooth(counts, rows.prior)
             reach = neighbors.distances[:, j + 1]
             usable = np.isfinite(reach) & (reach > 0)
             inverse = np.where(usable, 1.0 / np.where(usable, reach, 1.0), 0.0)
             votes = np.maximum(counts - reaches * inverse[:, None], 0.0)
-            yield "epanechnikov", j + 1, _smooth(votes, electorate.prior)
+            yield "epanechnikov", j + 1, _smooth(votes, rows.prior)
     for vote in SHARPNESS:
-        yield vote, max(ks), class_probabilities(neighbors, electorate, vote, max(ks))
+        soft = vote_weights(neighbors, rows.weights, vote, max(ks))
+        yield vote, max(ks), soft.class_probabilities(rows)
 
 
 def _smooth(votes: FloatArray, prior: FloatArray) -> FloatArray:
     """p_c = (v_c + ½ prior_c) / (Σ v + ½)."""
     totals = votes.sum(axis=1, keepdims=True) + PRIOR_VOTES
     return np.asarray((votes + PRIOR_VOTES * prior) / totals)
+
+
+def majorities(labels: IndexArray, ks: Sequence[int] | IndexArray) -> IndexArray:
+    """(len(ks), q) the most frequent of each query's first K labels, ties to the nearest.
+
+    Parameters
+    ----------
+    labels : (q, k) classes as integers from 0, nearest first
+    ks : the values of K, ascending, at most k
+
+    Examples
+    --------
+    >>> majorities(np.array([[2, 0, 0, 2, 1]]), [1, 2, 3, 5]).ravel()
+    array([2, 2, 0, 2])
+    """
+    q, k = labels.shape
+    queries = np.arange(q)
+    # Votes, and as a fraction of a vote how early the first one came: no two classes are equal.
+    scores = np.zeros((q, int(labels.max(initial=0)) + 1))
+    winners = np.empty((len(ks), q), dtype=np.intp)
+    counted = 0
+    for i, stop in enumerate(ks):
+        for j in range(counted, stop):
+            earliness = np.where(scores[queries, labels[:, j]] == 0, (k - j) / (k + 1), 0.0)
+            scores[queries, labels[:, j]] += 1.0 + earliness
+        counted = max(counted, int(stop))
+        winners[i] = np.argmax(scores, axis=1)
+    return winners

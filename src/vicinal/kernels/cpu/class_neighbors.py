@@ -16,6 +16,7 @@ duplicates are at exactly 0, nothing is negative, and ties go to the smaller id.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -82,26 +83,15 @@ def class_neighbors(
     array([[[ 1,  0],
             [ 2, -1]]])
     """
-    X, R = as_points(queries, "queries"), as_points(references, "references")
-    n, m = len(X), len(R)
-    if X.shape[1] != R.shape[1]:
-        raise ValueError(f"queries have {X.shape[1]} features, references {R.shape[1]}")
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    if (query_groups is None) != (reference_groups is None):
-        raise ValueError("give both query_groups and reference_groups, or none of them")
-    from vicinal.kernels.cpu._class_neighbors_numba import Problem  # imports numba
-
-    problem = Problem(
-        queries=X,
-        references=R,
-        offsets=_offsets(offsets, m),
-        ids=_codes(np.arange(m) if ids is None else ids, m, "ids"),
-        exclude=_codes(np.full(n, -1) if exclude is None else exclude, n, "exclude"),
-        query_groups=_codes(query_groups, n, "query_groups"),
-        reference_groups=_codes(reference_groups, m, "reference_groups"),
+    return NeighborIndex(references, ids).search(
+        queries,
+        offsets,
+        k,
+        exclude=exclude,
+        query_groups=query_groups,
+        reference_groups=reference_groups,
+        memory=memory,
     )
-    return _search(problem, k, memory)
 
 
 def all_neighbors(queries: ArrayLike, references: ArrayLike, k: int, **options: Any) -> Neighbors:
@@ -118,9 +108,82 @@ def all_neighbors(queries: ArrayLike, references: ArrayLike, k: int, **options: 
     >>> all_neighbors(points, points, k=1, exclude=[0, 1, 2]).ids.ravel()
     array([1, 0, 1])
     """
-    R = np.asarray(references)
-    distances, ids = class_neighbors(queries, R, [0, len(R)], k, **options)
-    return Neighbors(distances[:, 0], ids[:, 0])
+    ids = options.pop("ids", None)
+    return NeighborIndex(references, ids).nearest(queries, k, **options)
+
+
+class NeighborIndex:
+    """References that are checked and laid out once, and then searched many times.
+
+    Parameters
+    ----------
+    references : (m, d) array of float32 or float64, finite; must not change afterwards
+    ids : (m,) distinct ints >= 0, default 0 .. m-1; what to call the references
+    """
+
+    def __init__(self, references: ArrayLike, ids: ArrayLike | None = None) -> None:
+        self.references = as_points(references, "references")
+        m = len(self.references)
+        self.ids = _codes(np.arange(m) if ids is None else ids, m, "ids")
+
+    def search(
+        self,
+        queries: ArrayLike,
+        offsets: ArrayLike,
+        k: int,
+        *,
+        exclude: ArrayLike | None = None,
+        query_groups: ArrayLike | None = None,
+        reference_groups: ArrayLike | None = None,
+        memory: int = MEMORY,
+    ) -> Neighbors:
+        """The k nearest of every class: :func:`class_neighbors`, (n, c, k)."""
+        X, R = as_points(queries, "queries"), self.references
+        n, m = len(X), len(R)
+        if X.shape[1] != R.shape[1]:
+            raise ValueError(f"queries have {X.shape[1]} features, references {R.shape[1]}")
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        if (query_groups is None) != (reference_groups is None):
+            raise ValueError("give both query_groups and reference_groups, or none of them")
+        from vicinal.kernels.cpu._class_neighbors_numba import Problem  # imports numba
+
+        problem = Problem(
+            queries=X,
+            references=R,
+            offsets=_offsets(offsets, m),
+            ids=self.ids,
+            exclude=_codes(np.full(n, -1) if exclude is None else exclude, n, "exclude"),
+            query_groups=_codes(query_groups, n, "query_groups"),
+            reference_groups=_codes(reference_groups, m, "reference_groups"),
+        )
+        found = Neighbors(
+            np.full((n, len(problem.offsets) - 1, k), np.inf),
+            np.full((n, len(problem.offsets) - 1, k), -1, dtype=np.int64),
+        )
+        if n and m:
+            _search(problem, found, self._filtered(X, memory), memory)
+        return found
+
+    def nearest(self, queries: ArrayLike, k: int, **options: Any) -> Neighbors:
+        """The k nearest of all: :func:`all_neighbors`, (n, k)."""
+        found = self.search(queries, [0, len(self.references)], k, **options)
+        return Neighbors(found.distances[:, 0], found.ids[:, 0])
+
+    def _filtered(self, X: NDArray[np.floating], memory: int) -> _FilterPoints:
+        """The references for the filter: kept, unless queries X need another unit, or too large."""
+        frame = self._frame.including(X)
+        if frame is not self._frame or 16 * self.references.size > memory:
+            return _FilterPoints(frame, self.references)
+        return self._kept
+
+    @cached_property
+    def _frame(self) -> _Frame:
+        return _Frame.around(self.references)
+
+    @cached_property
+    def _kept(self) -> _FilterPoints:
+        return _FilterPoints(self._frame, self.references).kept()
 
 
 def as_points(values: ArrayLike, name: str) -> NDArray[np.floating]:
@@ -153,20 +216,16 @@ def _offsets(values: ArrayLike, m: int) -> NDArray[np.int64]:
     return offsets
 
 
-def _search(problem: Problem, k: int, memory: int) -> Neighbors:
+def _search(problem: Problem, found: Neighbors, points: _FilterPoints, memory: int) -> None:
     """Spread blocks of queries over threads; each thread writes its own rows of the result."""
     import numba
 
-    (n, d), m, c = problem.queries.shape, len(problem.references), len(problem.offsets) - 1
-    found = Neighbors(np.full((n, c, k), np.inf), np.full((n, c, k), -1, dtype=np.int64))
-    if n == 0 or m == 0:
-        return found
-    frame = _Frame.around(problem)
+    (n, d), m = problem.queries.shape, len(problem.references)
     threads = numba.get_num_threads() if n * m * d >= _WORTH_THREADS else 1
     height, width = _tile_shape((n, m, d), threads, memory)
 
     def search_block(start: int) -> None:
-        _search_rows(problem, found, frame, slice(start, min(start + height, n)), width)
+        _search_rows(problem, found, points, slice(start, min(start + height, n)), width)
 
     if threads == 1:
         for start in range(0, n, height):
@@ -174,43 +233,46 @@ def _search(problem: Problem, k: int, memory: int) -> Neighbors:
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(search_block, range(0, n, height)))
-    return found
 
 
 def _search_rows(
-    problem: Problem, found: Neighbors, frame: _Frame, rows: slice, width: int
+    problem: Problem, found: Neighbors, points: _FilterPoints, rows: slice, width: int
 ) -> None:
-    """Pass all references, `width` at a time, before a block of b queries."""
+    """Compare a block of b queries with all references, `width` of them at a time."""
     from vicinal.kernels.cpu._class_neighbors_numba import Tile, measure, scan, sort_heaps
 
+    frame = points.frame
     A, query_norms = frame.place(problem.queries[rows])  # (b, d'), (b,)
     filtered = np.empty((len(A), width), dtype=np.float32)  # (b, t)
     m = len(problem.references)
     for start in range(0, m, width):
         stop = min(start + width, m)
-        B, norms = frame.place(problem.references[start:stop])  # (t, d'), (t,)
-        measure(A, np.ascontiguousarray(B.T), filtered)
+        B, largest_norm = points.tile(start, stop)  # (d', t)
+        measure(A, B, filtered)
         first = int(np.searchsorted(problem.offsets, start, side="right")) - 1
-        radii = query_norms + norms.max()  # (b,)
+        radii = query_norms + largest_norm  # (b,)
         tile = Tile(rows.start, start, stop, first, frame.unit, radii, filtered)
         scan(problem, tile, found.distances, found.ids)
     sort_heaps(found.distances[rows], found.ids[rows])
 
 
 class _Frame(NamedTuple):
-    """Where the filter sees the points: centered, and scaled by a power of 2 into [-1, 1]."""
+    """Coordinates of the filter: centered, and scaled by a power of 2 into [-1, 1]."""
 
     center: NDArray[np.float64]  # (d,)
     unit: float
 
     @classmethod
-    def around(cls, problem: Problem) -> _Frame:
-        center = problem.references.mean(axis=0, dtype=np.float64)
-        reach = 0.0
-        for X in (problem.queries, problem.references):
-            low, high = X.min(axis=0), X.max(axis=0)  # (d,)
-            reach = max(reach, float((high - center).max()), float((center - low).max()))
-        return cls(center, 2.0 ** -max(int(np.frexp(reach)[1]), -1000))
+    def around(cls, references: NDArray[np.floating]) -> _Frame:
+        if not references.size:
+            return cls(np.zeros(references.shape[1]), 1.0)
+        center = references.mean(axis=0, dtype=np.float64)
+        return cls(center, _unit(references, center))
+
+    def including(self, X: NDArray[np.floating]) -> _Frame:
+        """The same frame, or one of a smaller unit if X (n, d) exceeds it."""
+        unit = _unit(X, self.center) if X.size else self.unit
+        return self if unit >= self.unit else _Frame(self.center, unit)
 
     def place(self, X: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """The rows as float32, filled up to a multiple of 4 features, and their norms."""
@@ -222,8 +284,38 @@ class _Frame(NamedTuple):
         return placed, np.sqrt(np.einsum("ij,ij->i", exact, exact))
 
 
+def _unit(X: NDArray[np.floating], center: NDArray[np.float64]) -> float:
+    """The power of 2 that scales the rows X (n, d), less the center, into [-1, 1]."""
+    low, high = X.min(axis=0), X.max(axis=0)  # (d,)
+    reach = max(0.0, float((high - center).max()), float((center - low).max()))
+    return float(2.0 ** -max(int(np.frexp(reach)[1]), -1000))
+
+
+class _FilterPoints:
+    """The references (m, d) in the frame of the filter, tile by tile, or all at once if kept."""
+
+    def __init__(self, frame: _Frame, references: NDArray[np.floating]) -> None:
+        self.frame = frame
+        self._references = references
+        self._all: tuple[NDArray[np.float32], NDArray[np.float64]] | None = None
+
+    def kept(self) -> _FilterPoints:
+        """The same, with all tiles in memory: 4 bytes per value."""
+        placed, norms = self.frame.place(self._references)
+        self._all = np.ascontiguousarray(placed.T), norms
+        return self
+
+    def tile(self, start: int, stop: int) -> tuple[NDArray[np.float32], float]:
+        """(d', stop - start), contiguous, and the largest norm."""
+        if self._all is None:
+            placed, norms = self.frame.place(self._references[start:stop])
+            return np.ascontiguousarray(placed.T), float(norms.max())
+        columns, norms = self._all
+        return np.ascontiguousarray(columns[:, start:stop]), float(norms[start:stop].max())
+
+
 def _tile_shape(sizes: tuple[int, int, int], threads: int, memory: int) -> tuple[int, int]:
-    """Queries b and references t of a tile: 4 b t + 16 (b + t) (d + 3) bytes a thread."""
+    """Queries b and references t of a tile: 4 b t + 16 (b + t) (d + 3) bytes per thread."""
     n, m, d = sizes
     values, d = memory / 4 / threads, 4 * (d + 3)
     side = min(_TILE_SIDE, np.sqrt(d * d + values) - d)  # b = t uses up the memory

@@ -1,0 +1,201 @@
+"""Methods of a fitted model that predicts by weighted votes over its training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.automatic.committee import Choice
+from vicinal.features.hat_basis import HatBasis
+from vicinal.learners.base import DTYPES
+from vicinal.voting.explanation import Explanation, NeighborVote, contributions
+from vicinal.voting.row_weights import VotingRows
+from vicinal.voting.sources import Committee, mean_metric, prepared
+
+
+class VotingModel:
+    """Neighbors, vote weights and explanations of a committee, from its fitted attributes."""
+
+    classes_: NDArray[Any]
+    n_samples_fit_: int
+    X_fit_: FloatArray
+    y_fit_: IndexArray
+    row_weights_: FloatArray
+    prior_: FloatArray
+    metrics_: FloatArray
+    knots_: FloatArray | None = None  # missing in models stored before there were hat functions
+    chosen_: Sequence[Choice]
+
+    def vote_weights(self, X: ArrayLike) -> tuple[csr_array, FloatArray]:
+        """Weight of every training row in the predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+
+        Returns
+        -------
+        weights : sparse array of shape (n_queries, n_samples_fit_)
+        prior_share : (n_queries,) array
+            What the class shares contribute: with Y the one-hot labels of the training rows,
+            ``predict_proba(X) = weights @ Y + prior_share[:, None] * prior_``.
+        """
+        return self._committee.sparse_weights(self.unfold(X))
+
+    def kneighbors(
+        self, X: ArrayLike | None = None, n_neighbors: int = 5, return_distance: bool = True
+    ) -> tuple[FloatArray, IndexArray] | IndexArray:
+        """Find the training rows with the largest vote weights, largest first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features) or None
+            None asks for the neighbors of the training rows, excluding each row itself.
+        n_neighbors : int, default=5
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : (n_queries, n_neighbors) array
+            In the metric of :meth:`mean_metric`; only if ``return_distance``.
+        indices : (n_queries, n_neighbors) array of rows of the training data
+            Where fewer rows than `n_neighbors` vote, the nearest of the others follow.
+        """
+        check_is_fitted(self)
+        own = None if X is not None else np.arange(self.n_samples_fit_)
+        queries = self._committee.X if X is None else self.unfold(X)
+        available = self.n_samples_fit_ - (X is None)
+        check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1, max_val=available)
+        weights, _ = self._committee.sparse_weights(queries, own)
+        distances, indices = self._committee.neighbors(queries, weights, int(n_neighbors), own)
+        return (distances, indices) if return_distance else indices
+
+    def explain(self, X: ArrayLike, n_neighbors: int = 5) -> list[Explanation]:
+        """For every row of X the neighbors that decided, and what made them near.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+        n_neighbors : int, default=5
+            Training rows to list, those with the largest vote weights.
+
+        Returns
+        -------
+        explanations : list of Explanation
+            ``prediction``, ``probabilities``, ``neighbors`` (row, label, weight, distance and the
+            contribution of every feature to the squared distance), ``effective_neighbors``;
+            ``print`` one to see it as a table.
+        """
+        queries = self.unfold(X)
+        check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
+        committee, k = self._committee, min(int(n_neighbors), self.n_samples_fit_)
+        weights, prior_share = committee.sparse_weights(queries)
+        P = weights @ np.eye(len(self.classes_))[self.y_fit_] + np.outer(prior_share, self.prior_)
+        _, rows = committee.neighbors(queries, weights, k)
+        effective = committee.effective_neighbors(queries, P.argmax(axis=1))
+        explanations = []
+        for i, x in enumerate(queries):
+            parts = contributions(x, committee.X[rows[i]], committee.mean_metric)
+            votes = self._votes(weights[[i]].toarray()[0], rows[i], self._by_feature(parts))
+            explanations.append(self._explanation(P[i], votes, float(effective[i])))
+        return explanations
+
+    def _votes(
+        self, shares: FloatArray, rows: IndexArray, parts: FloatArray
+    ) -> tuple[NeighborVote, ...]:
+        """The votes of some training rows, of shares (n,) and contributions (k, d)."""
+        distances = np.sqrt(np.maximum(parts.sum(axis=1), 0.0))
+        labels = self.classes_[self.y_fit_[rows]]
+        return tuple(
+            NeighborVote(int(row), label, float(shares[row]), float(distance), part)
+            for row, label, distance, part in zip(rows, labels, distances, parts, strict=True)
+        )
+
+    def _explanation(
+        self, p: FloatArray, votes: tuple[NeighborVote, ...], effective: float
+    ) -> Explanation:
+        d = self.X_fit_.shape[1]
+        names = getattr(self, "feature_names_in_", [f"x{feature}" for feature in range(d)])
+        listed = float(np.sum([vote.weight for vote in votes]))
+        return Explanation(
+            prediction=self.classes_[np.argmax(p)],
+            probabilities=dict(zip(self.classes_.tolist(), p.tolist(), strict=True)),
+            neighbors=votes,
+            other_weight=max(0.0, 1.0 - listed),
+            effective_neighbors=effective,
+            feature_names=tuple(str(name) for name in names),
+        )
+
+    def effective_neighbors(self, X: ArrayLike) -> FloatArray:
+        """Number of neighbors that the metrics look at, (n,): the K of the paper's Lemma 3.
+
+        The mean of the K smallest squared distances to the predicted class equals their soft
+        average at exponent 1, at which the metrics were learned; averaged over the members.
+        """
+        queries = self.unfold(X)
+        winners = self._committee.class_probabilities(queries).argmax(axis=1)
+        return self._committee.effective_neighbors(queries, winners)
+
+    def unfold(self, X: ArrayLike) -> FloatArray:
+        """Columns that ``metrics_`` are about: the features, and their hats where ``knots_`` are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        columns : (n_samples, p) array
+        """
+        return self._expanded(self._queries(X))
+
+    def mean_metric(self) -> FloatArray:
+        r"""M (p, p), by which :meth:`kneighbors` and :meth:`explain` measure distances.
+
+        Their squares are :math:`\delta^\top M \delta`, with :math:`\delta` the difference of two
+        rows of :meth:`unfold`. M is the mean of the members' metrics, each divided by its mean
+        squared distance of two training rows; with mode="single", its metric.
+        """
+        check_is_fitted(self)
+        return self._committee.mean_metric.copy()
+
+    def get_mahalanobis_matrix(self) -> FloatArray:
+        r"""M (d, d): the metric of mode="single"; for a committee, the mean of its metrics.
+
+        Each is divided by its mean squared distance of two training rows and weighted like its
+        member; where metrics are about hat functions, every hat is replaced by the straight line
+        nearest to it. The committee does not predict with this mean (that would lose accuracy): it
+        is for maps.
+        """
+        check_is_fitted(self)
+        X, metrics = self.X_fit_.astype(np.float64), self.metrics_
+        if self.knots_ is not None:
+            metrics = metrics @ HatBasis(self.knots_).slopes(X)
+        return mean_metric(X, metrics, self.chosen_)
+
+    def _queries(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=DTYPES, reset=False))
+
+    def _expanded(self, X: FloatArray) -> FloatArray:
+        """:meth:`unfold` without the checks."""
+        X = X.astype(np.float64)
+        return X if self.knots_ is None else HatBasis(self.knots_).expand(X)
+
+    def _by_feature(self, parts: FloatArray) -> FloatArray:
+        """(k, d) sums over the columns of each feature, of parts (k, p)."""
+        return parts if self.knots_ is None else HatBasis(self.knots_).by_feature(parts)
+
+    @prepared("X_fit_", "y_fit_", "row_weights_", "prior_", "metrics_", "knots_", "chosen_")
+    def _committee(self) -> Committee:
+        """Training rows, metrics and votes, ready for queries."""
+        rows = VotingRows(self.y_fit_, self.row_weights_, self.prior_)
+        return Committee(self._expanded(self.X_fit_), rows, self.metrics_, self.chosen_)

@@ -1,0 +1,350 @@
+"""Sources of row weights: prepared once from the training rows, then asked many times.
+
+A source keeps its training rows projected, checked and laid out for the neighbor search. That is
+done at the first question, within a limit of memory; beyond it, every question prepares anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+from sklearn.utils import gen_batches
+
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex
+from vicinal.learners.triplet_margins import factor
+from vicinal.objective.soft_average import soft_average
+from vicinal.voting.row_weights import RowWeights, VotingRows
+from vicinal.voting.votes import VoteName, vote_weights
+
+BATCH = 4096
+"""Queries that are answered at a time, at most."""
+ENTRIES = 2**22
+"""Row weights that are held at a time."""
+MEMORY_LIMIT = 2**28
+"""Bytes that the prepared rows of one model may take."""
+
+Value = TypeVar("Value")
+
+
+def prepared(*names: str) -> Callable[[Callable[[Any], Value]], PreparedProperty[Value]]:
+    """Decorate a method that prepares an object's attributes ``names`` for many questions.
+
+    It becomes a property that is computed at its first use, and again after one of those
+    attributes has been replaced.
+
+    Examples
+    --------
+    >>> class Line:
+    ...     def __init__(self, points):
+    ...         self.points = points
+    ...
+    ...     @prepared("points")
+    ...     def total(self):
+    ...         print("adding up")
+    ...         return sum(self.points)
+    >>> line = Line([1, 2])
+    >>> line.total + line.total
+    adding up
+    6
+    """
+    return lambda build: PreparedProperty(build, names)
+
+
+class PreparedProperty(Generic[Value]):
+    """Property whose value is kept beside the object, not in it.
+
+    So the value is never pickled, copied or saved, ``__dict__`` stays as it was, and the value is
+    dropped together with the object. Threads may share it.
+    """
+
+    def __init__(self, build: Callable[[Any], Value], names: Sequence[str]) -> None:
+        self._build, self._names = build, names
+        self._kept: WeakKeyDictionary[object, tuple[list[object], Value]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+        self.__doc__ = build.__doc__
+
+    def __get__(self, owner: object, kind: type) -> Value:
+        if owner is None:
+            raise AttributeError("is there only for objects, not for their class")
+        made_from = [getattr(owner, name, None) for name in self._names]
+        with self._lock:
+            kept = self._kept.get(owner)
+        if kept is None or any(a is not b for a, b in zip(kept[0], made_from, strict=True)):
+            kept = made_from, self._build(owner)  # not locked: at worst two threads build it
+            with self._lock:
+                self._kept[owner] = kept
+        return kept[1]
+
+
+class Projection(NamedTuple):
+    """The map x ↦ L (x − center), restricted to the columns and rows where L is not 0."""
+
+    columns: slice
+    L: FloatArray
+    center: FloatArray
+
+    @classmethod
+    def of(cls, L: FloatArray, center: FloatArray) -> Projection:
+        """That of a factor L (m, p) and a center (p,); if L is 0, one of its zeros stays."""
+        rows, columns = (np.flatnonzero(np.any(L != 0, axis=axis)) for axis in (1, 0))
+        if not len(rows):
+            rows = columns = np.zeros(1, dtype=np.intp)
+        seen = slice(int(columns[0]), int(columns[-1]) + 1)
+        return cls(seen, L[rows, seen], center[seen])
+
+    def project(self, X: FloatArray) -> FloatArray:
+        """(n, m) of samples (n, p)."""
+        return np.asarray((X[:, self.columns] - self.center) @ self.L.T)
+
+
+class WeightedVote(NamedTuple):
+    """A vote of the K nearest rows, and what it counts among others."""
+
+    name: VoteName
+    n_neighbors: int
+    weight: float
+
+
+class NearestRows:
+    """The nearest training rows under one metric; one search serves one or more votes on them.
+
+    Parameters
+    ----------
+    X : (n, p) training rows
+    projection : the metric
+    votes : the votes; their weights sum to the weight of the source
+    row_weights : (n,) what the vote of each training row counts
+    keep : whether to keep the projected rows from one question to the next
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        projection: Projection,
+        votes: Sequence[WeightedVote],
+        row_weights: FloatArray,
+        *,
+        keep: bool = True,
+    ) -> None:
+        self.votes = votes
+        self._X, self._projection = X, projection
+        self._row_weights, self._keep = row_weights, keep
+        # Epanechnikov's vote looks at the neighbor after the last.
+        self._k = min(max(vote.n_neighbors for vote in votes) + 1, len(X))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the prepared rows: float64, and float32 for the search."""
+        return 12 * len(self._X) * len(self._projection.L)
+
+    @property
+    def weight(self) -> float:
+        """The sum of the votes' weights."""
+        return sum(vote.weight for vote in self.votes)
+
+    def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
+        """Row weights of the queries (q, p), which sum to ``weight``."""
+        Z = self._projection.project(queries)
+        found = self._index.nearest(Z, self._k, exclude=own_rows)
+        return RowWeights.weighted_sum(
+            (vote.weight, vote_weights(found, self._row_weights, vote.name, vote.n_neighbors))
+            for vote in self.votes
+        )
+
+    def squared_distances(self, queries: FloatArray, rows: IndexArray) -> FloatArray:
+        """(q, k) from the queries (q, p) to the training rows of indices (k,) or a mask (n,)."""
+        Z = self._projection.project(queries)
+        return np.asarray(cdist(Z, self._index.references[rows], "sqeuclidean"))
+
+    @property
+    def _index(self) -> NeighborIndex:
+        return self._kept_index if self._keep else self._prepare()
+
+    @cached_property
+    def _kept_index(self) -> NeighborIndex:
+        return self._prepare()
+
+    def _prepare(self) -> NeighborIndex:
+        return NeighborIndex(self._projection.project(self._X))
+
+
+class Member(Protocol):
+    """One vote under several metrics, one per fold."""
+
+    @property
+    def vote(self) -> VoteName: ...
+
+    @property
+    def n_neighbors(self) -> int: ...
+
+    @property
+    def weight(self) -> float: ...
+
+    @property
+    def metrics(self) -> Sequence[int]: ...
+
+
+class Committee:
+    """Weighted mean of the nearest rows under several metrics, with several votes.
+
+    Parameters
+    ----------
+    X : (n, p) training rows, expanded if metrics are about hat functions
+    rows : what they vote for
+    metrics : (q, m, p) factors
+    members : who uses which of them; the weights sum to 1
+    memory_limit : bytes above which projected rows are not kept
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        rows: VotingRows,
+        metrics: FloatArray,
+        members: Sequence[Member],
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        self.X, self.rows = X, rows
+        self._metrics, self._members = metrics, members
+        self._center = X.mean(axis=0)
+        votes = _votes_by_metric(members)
+        projections = {q: Projection.of(metrics[q], self._center) for q in votes}
+        self._keep = 12 * len(X) * sum(len(p.L) for p in projections.values()) <= memory_limit
+        self._sources = [
+            NearestRows(X, projections[q], votes[q], rows.weights, keep=self._keep) for q in votes
+        ]
+        width = sum(vote.n_neighbors for source in self._sources for vote in source.votes)
+        self._batch = max(1, min(BATCH, ENTRIES // width))
+
+    def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
+        """Row weights of the queries (q, p).
+
+        `own_rows` (q,) names for each query a training row that may not vote: itself.
+        """
+        parts = (source.row_weights(queries, own_rows) for source in self._sources)
+        return RowWeights(tuple(term for part in parts for term in part.terms))
+
+    def class_probabilities(self, queries: FloatArray) -> FloatArray:
+        """(q, c) of the queries (q, p)."""
+        P = np.empty((len(queries), len(self.rows.prior)))
+        for block in gen_batches(len(queries), self._batch):
+            P[block] = self.row_weights(queries[block]).class_probabilities(self.rows)
+        return P
+
+    def sparse_weights(
+        self, queries: FloatArray, own_rows: IndexArray | None = None
+    ) -> tuple[csr_array, FloatArray]:
+        """Row weights as a sparse array (q, n), and (q,) the prior's share."""
+        weights = self.row_weights(queries, own_rows)
+        return weights.to_sparse(len(self.X)), weights.prior_share
+
+    @cached_property
+    def mean_metric(self) -> FloatArray:
+        """M (p, p), the mean of the members' metrics: :func:`mean_metric`."""
+        return mean_metric(self.X, self._metrics, self._members)
+
+    def neighbors(
+        self, queries: FloatArray, weights: csr_array, k: int, own_rows: IndexArray | None = None
+    ) -> tuple[FloatArray, IndexArray]:
+        """Distances under the mean metric and training rows (q, k), the largest weights first.
+
+        Of equal weights the nearer row comes first; so do, where fewer than k rows have a weight,
+        the nearest of the others.
+
+        Parameters
+        ----------
+        queries : (q, p)
+        weights : (q, n) their row weights
+        k : number of neighbors
+        own_rows : (q,) for each query a training row that is not its neighbor, or None
+        """
+        Z = self._mean_projection.project(queries)
+        references = self._mean_references
+        distances = np.empty((len(Z), k))
+        indices = np.empty((len(Z), k), dtype=np.intp)
+        for i, z in enumerate(Z):
+            voted = slice(weights.indptr[i], weights.indptr[i + 1])
+            rows, shares = weights.indices[voted], weights.data[voted]
+            if len(rows) < k:
+                rows, shares = np.arange(len(self.X)), weights[[i]].toarray()[0]
+            to_rows = np.linalg.norm(references[rows] - z, axis=1)
+            if own_rows is not None:
+                to_rows[rows == own_rows[i]] = np.inf
+            order = np.lexsort((to_rows, -shares))[:k]
+            distances[i], indices[i] = to_rows[order], rows[order]
+        return distances, indices
+
+    @cached_property
+    def _mean_projection(self) -> Projection:
+        return Projection(slice(None), factor(self.mean_metric), self._center)
+
+    @property
+    def _mean_references(self) -> FloatArray:
+        return self._kept_references if self._keep else self._mean_projection.project(self.X)
+
+    @cached_property
+    def _kept_references(self) -> FloatArray:
+        return self._mean_projection.project(self.X)
+
+    def effective_neighbors(self, queries: FloatArray, winners: IndexArray) -> FloatArray:
+        """(q,) mean over the metrics of :func:`effective_counts` for the class that won."""
+        counts = np.zeros(len(queries))
+        for label in np.unique(winners):
+            won, voters = winners == label, self.rows.codes == label
+            for source in self._sources:
+                D = source.squared_distances(queries[won], voters)
+                counts[won] += source.weight * effective_counts(D)
+        return counts
+
+
+def _votes_by_metric(members: Sequence[Member]) -> dict[int, list[WeightedVote]]:
+    """For every metric in use the votes of its members, each with its part of their weight."""
+    seats = sorted((q, i) for i, member in enumerate(members) for q in member.metrics)
+    return {
+        q: [
+            WeightedVote(member.vote, member.n_neighbors, member.weight / len(member.metrics))
+            for member in (members[i] for _, i in group)
+        ]
+        for q, group in groupby(seats, key=lambda seat: seat[0])
+    }
+
+
+def mean_metric(X: FloatArray, metrics: FloatArray, members: Sequence[Member]) -> FloatArray:
+    """(p, p) mean of the members' metrics (q, m, p), each divided by its mean squared distance.
+
+    The mean squared distance is that of two of the rows X (n, p). A single metric stays as it is.
+    """
+    if len(metrics) == 1:
+        return np.asarray(metrics[0].T @ metrics[0])
+    deviations = X - X.mean(axis=0)
+    mean = np.zeros((deviations.shape[1],) * 2)
+    covariance = deviations.T @ deviations / len(deviations)
+    for member in members:
+        for L in metrics[list(member.metrics)]:
+            spread = 2.0 * np.sum((L @ covariance) * L)
+            mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
+    return mean
+
+
+def effective_counts(D: FloatArray) -> FloatArray:
+    """:func:`~vicinal.k_for_gamma` at γ = 1 for every row of the squared distances D (q, n)."""
+    a = np.sort(D, axis=1)
+    n = a.shape[1]
+    b = soft_average(a, 1.0, axis=1)[:, None]  # (q, 1)
+    means = np.cumsum(a, axis=1) / np.arange(1, n + 1)
+    j = np.sum(means <= b, axis=1).clip(1, n)  # m_j ≤ b < m_{j+1}
+    rows = np.arange(len(a))
+    following = a[rows, np.minimum(j, n - 1)] - b[:, 0]
+    beyond = b[:, 0] - means[rows, j - 1]
+    inside = (j < n) & (following > 0)
+    fraction = np.where(inside, beyond / np.where(inside, following, 1.0), 0.0)
+    return np.asarray(j * (1.0 + np.maximum(fraction, 0.0)))
