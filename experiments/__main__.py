@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.manifest import DATASETS, SMALLEST
+from experiments.datasets import DATASETS, SMALLEST
 from experiments.methods import METHODS, on_backend
 from vicinal.cli.app import Commands
 
@@ -140,8 +140,7 @@ def write_all(
     """Write every table, figure and the page of claims from the results there are."""
     from experiments import figure1, figure2, figure3, table2, tables
     from experiments.claims import claims_page
-    from experiments.exports import dump
-    from experiments.origin import readme
+    from experiments.results_readme import readme
 
     with _store(out, there=True) as store:
         paths = [
@@ -151,7 +150,7 @@ def write_all(
             *figure1.write(out),
             *figure2.write(store, out),
             *figure3.write(store, out),
-            *dump(store, out),
+            *store.dump(out),
         ]
         claims.parent.mkdir(parents=True, exist_ok=True)
         claims.write_text(claims_page(store), encoding="utf-8")
@@ -161,12 +160,12 @@ def write_all(
 
 @app.command()
 def status(out: Out = OUT) -> None:
-    """What is done, running and left; asks the file, so it works from another terminal."""
+    """Show what is done, running and left; works from another terminal too."""
     from experiments.progress import in_words
-    from experiments.standings import standings
+    from experiments.status import status as progress_of
 
     with _store(out, there=True) as store:
-        found = standings(store)
+        found = progress_of(store)
     for one in found:
         rest = "" if one.done == one.total else f", {in_words(one.left)} left"
         failed = f", {one.failed} failed" if one.failed else ""
@@ -209,7 +208,7 @@ def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:
 
 
 def _load(names: str, folder: Path | None) -> list[Dataset]:
-    """The data sets that can be had; about the others a line each."""
+    """Load the available data sets; print one line for each of the others."""
     from experiments.datasets import load_available
 
     chosen = _names(names, DATASETS, {"smallest": SMALLEST}, "--datasets")
@@ -238,7 +237,7 @@ def _names(
 
 
 def _check_backend(backend: str, methods: Sequence[str]) -> None:
-    """Before any work: a run in which every fit fails helps nobody."""
+    """Check the backend before any work, or every fit would fail."""
     from vicinal.kernels import DEVICE_BACKENDS
 
     known = ("auto", *DEVICE_BACKENDS)
@@ -259,12 +258,12 @@ def _check_backend(backend: str, methods: Sequence[str]) -> None:
 
 
 def _store(out: Path, there: bool = False) -> Store:
-    """The records in that folder, which must be there already if the command only looks."""
+    """Open the results in a folder; they must exist if the command only reads."""
     from experiments.store import Store
 
     path = out / FILE
     if there and not path.is_file():
-        raise typer.BadParameter(f"{path} is not there; run a command first", param_hint="--out")
+        raise typer.BadParameter(f"{path} does not exist; run a command first", param_hint="--out")
     try:
         return Store(path)
     except ValueError as error:
@@ -272,7 +271,7 @@ def _store(out: Path, there: bool = False) -> Store:
 
 
 def _draw(write: Callable[[Store, Path], list[Path]], store: Store, out: Path) -> None:
-    """Draw; where that is impossible the measurements are there all the same."""
+    """Draw a figure; without matplotlib, say that the measurements are stored."""
     try:
         _report(write(store, out))
     except ImportError as error:

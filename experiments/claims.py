@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments import figure_claims, table_claims
+from experiments import verdicts
 from experiments.store import Store
 from experiments.summary import Summary, compare, summarize
-from experiments.tables import dataset_label, markdown_table, method_label
-from experiments.verdicts import SIGNIFICANT
+from experiments.table_lines import dataset_label, method_label
+from experiments.tables import markdown_table
 
 TESTED = """
 Fig. 1: no metric puts an impostor in the triangle of a sample and its two targets outside \
@@ -44,25 +44,25 @@ def claims_page(store: Store) -> str:
     """
     rows = []
     summaries = [summarize(store, protocol) for protocol in ("honest", "paper")]
-    for text, judge in table_claims.TABLE_CLAIMS:
+    for text, judge in verdicts.TABLE_CLAIMS:
         for summary in summaries:
             found = judge(summary)
             rows.append([text, summary.protocol, found.measured, found.verdict])
-    found = table_claims.bears_noise(summaries[0], summarize(store, "noisy"))
+    found = verdicts.bears_noise(summaries[0], summarize(store, "noisy"))
     rows.append([_NOISE, "", found.measured, found.verdict])
-    for text, measure in figure_claims.FIGURE_CLAIMS:
+    for text, measure in verdicts.FIGURE_CLAIMS:
         found = measure(store)
         rows.append([text, "", found.measured, found.verdict])
     lines = [line.split("|") for line in TESTED.strip().splitlines()]
     tested = [[text.strip(), f"`tests/paper/{t.strip()}`", v.strip()] for text, t, v in lines]
     return _TEXT.format(
-        significant=SIGNIFICANT,
-        most=table_claims.MOST,
-        near=table_claims.NEAR,
-        costs=figure_claims.COSTS,
-        same_k=figure_claims.SAME_K,
-        together=figure_claims.TOGETHER,
-        magnitude=figure_claims.MAGNITUDE,
+        significant=verdicts.SIGNIFICANT,
+        most=verdicts.MOST,
+        near=verdicts.NEAR,
+        costs=verdicts.COSTS,
+        same_k=verdicts.SAME_K,
+        together=verdicts.TOGETHER,
+        magnitude=verdicts.MAGNITUDE,
         measured=markdown_table(
             ["claim", "protocol", "measured", "verdict"], rows, "--- --- --- ---"
         ),

@@ -129,7 +129,7 @@ def _smooth(curves: FloatArray) -> FloatArray:
 
 
 def study(store: Store, method: str) -> Study | None:
-    """What was measured; None unless every α has been, at least on one split.
+    """Measurements of one method; None unless every α was measured on some split.
 
     Parameters
     ----------

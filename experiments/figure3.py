@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.datasets import Dataset
+from experiments.datasets import DATASETS, Dataset
 from experiments.figures import COLORS, new_figure, save
-from experiments.manifest import DATASETS
 from experiments.methods import Method
 from experiments.records import Measurement
 from experiments.splits import prepare
@@ -88,7 +87,7 @@ class TimingTask:
 
 @cache
 def _compile(method: str) -> None:
-    """One small fit in this process, so that compilation is in nobody's time."""
+    """Make one small fit in this process, so that no time includes compilation."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 20)
     X = rng.standard_normal((60, 6)) + y[:, None]
@@ -217,7 +216,7 @@ def draw(measured: dict[tuple[str, str], Timing]) -> Any:
 
 
 def runs_in_words(measured: dict[tuple[str, str], Timing]) -> str:
-    """How often each fit was timed: the most runs, and where there are fewer.
+    """Text about the number of runs: the most, and where there are fewer.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all figures share: where matplotlib comes from, how a figure is saved, the rank diagram."""
+"""Shared parts of the figures: colors, saving, the rank diagram."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLORS = ("#1f6feb", "#d1495b", "#2a9d5c", "#8a63d2", "#c9822b", "#4b9fb5", "#6b
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure that belongs to no window.
+    """An empty matplotlib figure without a window.
 
     Parameters
     ----------

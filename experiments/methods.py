@@ -1,6 +1,6 @@
-"""The methods of Table 2: what each tunes, under the same budget for all.
+"""The methods of Table 2 and their grids, with the same budget for all.
 
-Honest protocol: at most `BUDGET` configurations a method, each of at most `MAX_ITER` iterations
+Honest protocol: at most `BUDGET` configurations per method, each of at most `MAX_ITER` iterations
 (BoostMetric: `MAX_ROUNDS` rounds of up to 16 rank-one matrices; ITML: `MAX_PASSES` passes over its
 pairs), judged by the same five folds; K comes free, from one neighbor search. A method with two
 parameters tunes them one after the other, as the paper proposes for α and γ. Paper protocol: the
@@ -66,10 +66,10 @@ class Method:
     on_gpu: bool = False
     """Whether a GPU can compute it."""
     backend: str = "auto"
-    """What computes it."""
+    """Backend of the learner."""
 
     def stages(self, protocol: str) -> tuple[Stage, ...]:
-        """What is tuned.
+        """The stages of the tuning.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Automatic:
 
 
 def on_backend(method: Method | Automatic, backend: str) -> Method | Automatic:
-    """The method computed by that backend; itself where there is no choice.
+    """The method computed by that backend; itself where it has no backend to choose.
 
     Parameters
     ----------

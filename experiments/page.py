@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from experiments.summary import Comparison, Summary
-from experiments.tables import (
+from experiments.table_lines import (
     EXPLAINED,
     TITLES,
     Line,

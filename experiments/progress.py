@@ -1,4 +1,4 @@
-"""What is running, how much is done and how long it will take, per data set."""
+"""Display of a run: running tasks, finished tasks and remaining time per data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS_BETWEEN_LINES = 15.0
 
 
 class Watcher(Protocol):
-    """Who is told about starts and records, within ``with``."""
+    """Listener that is told about starts and records, inside ``with``."""
 
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: object) -> None: ...
@@ -28,7 +28,7 @@ class Watcher(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Listener that shows nothing."""
 
     def __enter__(self) -> Silent:
         return self
@@ -85,13 +85,13 @@ class Board:
         self._last = -SECONDS_BETWEEN_LINES
 
     def count(self) -> None:
-        """Count what is done; other processes may be at it too."""
+        """Count what is done, by this process and by others."""
         done = self._ask()
         for name, tasks in self._wanted.items():
             self.tallies[name].done = len(tasks & done)
 
     def due(self) -> bool:
-        """Whether it is time to tell; then everything is counted again."""
+        """Whether the next line is due; everything is counted again then."""
         now = time.monotonic()
         if now - self._last < SECONDS_BETWEEN_LINES:
             return False
@@ -123,18 +123,18 @@ class Board:
         return sum(known) if len(known) == len(left) else None
 
     def line(self, name: str) -> str:
-        """One data set in words."""
+        """Line about one data set."""
         tally = self.tallies[name]
         failed = f", {tally.failed} failed" if tally.failed else ""
         return f"{name:<11}{tally.done:>5}/{tally.total}{failed}, {in_words(self.left(name))} left"
 
 
 def in_words(seconds: float | None) -> str:
-    """A duration for people.
+    """Text of a duration.
 
     Parameters
     ----------
-    seconds : None is unknown
+    seconds : None where it is unknown
     """
     if seconds is None:
         return "?"
@@ -180,7 +180,7 @@ class Lines:
 
 
 class Bars:
-    """One bar a data set on a terminal; needs rich.
+    """One bar per data set on a terminal; needs rich.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""With what a number was produced: commit, machine, versions."""
+"""Provenance of a number: commit, machine, versions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def machine() -> str:
 
 @cache
 def gpu() -> str:
-    """The name of the GPU that computes; it is there."""
+    """The name of the GPU, which must exist."""
     from vicinal.kernels.gpu import device_name
 
     return device_name()

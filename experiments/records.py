@@ -1,18 +1,24 @@
-"""What is written down: one row a result of Table 2, one row a measurement of a figure."""
+"""Records of results and measurements, and their CSV files.
+
+A result is one row of Table 2 (one method on one split); a measurement is one point of a figure.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import time
-from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from collections.abc import Iterable
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 from experiments import provenance
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one method reached on one split; no accuracy where it failed."""
+    """Result of one method on one split; without accuracy where the method failed."""
 
     table: ClassVar[str] = "results"
 
@@ -23,19 +29,19 @@ class Result:
     split: int
     seed: int
     parameters: str = "{}"
-    """JSON of everything that was chosen, K included."""
+    """JSON of all chosen parameters, K included."""
     accuracy: float | None = None
     tuned_accuracy: float | None = None
-    """In the cross-validation that chose."""
+    """Accuracy in the cross-validation that chose the parameters."""
     tune_seconds: float | None = None
     fit_seconds: float | None = None
     predict_seconds: float | None = None
     cpu_seconds: float | None = None
-    """Of the process for all of it, whoever else was on the machine."""
+    """CPU time of the process for tuning, fit and prediction."""
     n_fits: int | None = None
-    """In the cross-validation."""
+    """Number of fits in the cross-validation."""
     iterations: int | None = None
-    """Of the final fit."""
+    """Iterations of the final fit."""
     stop_reason: str | None = None
     n_train: int | None = None
     n_test: int | None = None
@@ -51,12 +57,12 @@ class Result:
 
     @property
     def kind(self) -> str:
-        """What it belongs to, as its task says."""
+        """Table or figure that the record belongs to, as in its task."""
         return f"table2/{self.protocol}"
 
     @property
     def seconds(self) -> float | None:
-        """What it took: tuning, fit and prediction; None for a failure."""
+        """Seconds for tuning, fit and prediction; None for a failure."""
         if self.tune_seconds is None or self.fit_seconds is None or self.predict_seconds is None:
             return None
         return self.tune_seconds + self.fit_seconds + self.predict_seconds
@@ -70,7 +76,7 @@ class Result:
 
     @property
     def backend(self) -> str:
-        """What computed it, where that was chosen; empty for what the learner chooses itself."""
+        """Backend that computed it, where one was asked for; else empty."""
         return str(json.loads(self.parameters).get("backend", ""))
 
 
@@ -85,9 +91,9 @@ class Measurement:
     dataset: str
     method: str
     value: str = "{}"
-    """JSON; what it holds is the figure's business."""
+    """JSON; its content depends on the figure."""
     seconds: float | None = None
-    """What it took."""
+    """Time it took."""
     error: str | None = None
     versions: str = field(default_factory=provenance.versions)
     commit_id: str = field(default_factory=provenance.commit)
@@ -96,8 +102,55 @@ class Measurement:
 
     @property
     def kind(self) -> str:
-        """What it belongs to, as its task says."""
+        """Table or figure that the record belongs to, as in its task."""
         return self.figure
 
 
 Record: TypeAlias = Result | Measurement
+
+_NUMBERS = {"int": int, "float": float}
+
+
+def write_records(path: Path, kind: type[Record], records: Iterable[Record]) -> None:
+    """Write one line per record, empty where there is no value.
+
+    Parameters
+    ----------
+    path : the file, which is replaced
+    kind : Result or Measurement
+    records : of that kind
+    """
+    names = [field.name for field in fields(kind)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([getattr(record, name) for name in names] for record in records)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read what `write_records` has written; columns of later versions stay empty.
+
+    Parameters
+    ----------
+    path : results.csv or measurements.csv
+    """
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        present = set(reader.fieldnames or ())
+        kind = next((k for k in (Result, Measurement) if _key(k) <= present), None)
+        if kind is None:
+            raise ValueError(f"{path} is not a results.csv or measurements.csv of the experiments")
+        columns = [field for field in fields(kind) if field.name in present]
+        return [kind(**{c.name: _value(c, row[c.name]) for c in columns}) for row in reader]
+
+
+def _key(kind: type[Record]) -> set[str]:
+    """The columns that tell the kinds apart."""
+    return {"task", "protocol", "split"} if kind is Result else {"task", "figure", "value"}
+
+
+def _value(column: Field[Any], text: str) -> Any:
+    words = str(column.type).split(" | ")
+    if text == "" and "None" in words:
+        return None
+    return _NUMBERS.get(words[0], str)(text)

@@ -1,4 +1,4 @@
-"""Run tasks that are not done yet, through joblib, and write each down as it arrives.
+"""Run tasks that are not done yet, through joblib, and store each record as it arrives.
 
 The process that calls :func:`run` claims tasks and writes records; workers only compute. So they
 need no access to the file, and a cluster is plugged in with one line::
@@ -41,7 +41,7 @@ HOPELESS = 3
 
 
 class Task(Protocol):
-    """A record to be had; picklable."""
+    """A record that is wanted; picklable."""
 
     @property
     def key(self) -> str: ...
@@ -54,14 +54,14 @@ class Task(Protocol):
         ...
 
     def failure(self, error: str) -> Record:
-        """The record that says that it could not be had."""
+        """The record of a failure."""
         ...
 
 
 def run(
     tasks: Sequence[Task], store: Store, *, n_jobs: int | None = 1, watcher: Watcher | None = None
 ) -> int:
-    """Compute what is not done and nobody else is at; the number of new records.
+    """Compute the tasks that are neither done nor claimed; return the number of new records.
 
     A task that raises gets a record that says so, and the run goes on; with two processes or more
     also one that kills its process, by a crash or for memory.
@@ -84,7 +84,7 @@ def run(
 
 
 class _Run:
-    """What one process computes of the tasks."""
+    """The part of the tasks that one process computes."""
 
     def __init__(
         self, tasks: Sequence[Task], store: Store, n_jobs: int | None, watcher: Watcher
@@ -125,7 +125,7 @@ class _Run:
                 yield task
 
     def _compute(self, tasks: Iterable[Task], n_jobs: int | None) -> None:
-        # One task a batch: what is computed is written at once, not when its batch is complete.
+        # One task per batch: what is computed is written at once, not when its batch is complete.
         parallel = Parallel(
             n_jobs=n_jobs, batch_size=1, pre_dispatch="n_jobs + 1", return_as="generator_unordered"
         )

@@ -1,4 +1,4 @@
-"""Who learns and who is asked: the same splits and folds for every method."""
+"""Training and test rows: the same splits and folds for every method."""
 
 from __future__ import annotations
 

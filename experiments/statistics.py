@@ -74,7 +74,7 @@ def friedman(scores: FloatArray) -> Friedman:
 
 @cache  # the quantile takes a second
 def critical_difference(k: int, n: int, level: float = 0.05) -> float:
-    r"""How far the mean ranks of two of k methods must be apart, by Nemenyi's test.
+    r"""Critical difference of the mean ranks of two of k methods, by Nemenyi's test.
 
     .. math:: CD = \frac{q_{k,\infty}}{\sqrt 2} \sqrt{\frac{k (k + 1)}{6 N}}
 

@@ -1,9 +1,9 @@
-"""One SQLite file of results, for any number of processes, that survives being killed.
+"""SQLite file of results, shared by any number of processes, safe when they are killed.
 
-A *task* is a result to be had. Who computes it claims it first, with host, process and a heartbeat;
-a claim whose process is gone, or whose heart has not beaten for a minute, is anybody's. A record
-is written in one transaction with the release of its claim, and its key is unique: nothing is
-computed twice, lost or duplicated, whatever is killed when.
+A *task* is a result that is wanted. A process claims a task before it computes it, with host,
+process number and a heartbeat; a claim is void when its process is gone or its heartbeat is older
+than a minute. A record is written in one transaction with the release of its claim, and its key is
+unique: nothing is computed twice, lost or duplicated, no matter which process is killed when.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from dataclasses import Field, asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from experiments.dumps import read_records
-from experiments.records import Measurement, Record, Result
+from experiments.records import Measurement, Record, Result, read_records, write_records
 
 LEASE = 60.0
 """Seconds without a heartbeat after which a claim is void."""
@@ -41,11 +40,11 @@ RecordType = TypeVar("RecordType", Result, Measurement)
 
 
 class Store:
-    """The file.
+    """The file of results.
 
     Parameters
     ----------
-    path : where; made if it is not there
+    path : where it is; made if it does not exist
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -83,7 +82,7 @@ class Store:
                     db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
 
     def close(self) -> None:
-        """Close, everything in the one file."""
+        """Close the file, with everything in it and none in its journal."""
         with suppress(sqlite3.DatabaseError):  # locked or damaged: what is written stays written
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
@@ -119,7 +118,7 @@ class Store:
             ) from error
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """What the file answers.
+        """Rows that a query returns.
 
         Parameters
         ----------
@@ -142,7 +141,7 @@ class Store:
         return {task for (task,) in self.rows(f"SELECT task FROM {DONE}")}
 
     def claim(self, task: str) -> bool:
-        """Whether the task is ours to compute now: not done, and nobody living is at it."""
+        """Claim a task; False where it is done, or a living process has claimed it."""
         with self._transaction() as db:
             if db.execute(f"SELECT 1 FROM {DONE} WHERE task = ?", (task,)).fetchone():
                 return False
@@ -159,11 +158,11 @@ class Store:
         return True
 
     def lives(self, host: str | None, pid: int, heartbeat: float) -> bool:
-        """Whether a claim holds: its process is there, or at least has been heard of.
+        """Whether a claim holds: its process exists, or its heartbeat is recent.
 
         Parameters
         ----------
-        host, pid, heartbeat : of the claim; no host is no claim
+        host, pid, heartbeat : of the claim; None as host means that there is none
         """
         if host is None or time.time() - heartbeat > LEASE:
             return False
@@ -183,11 +182,11 @@ class Store:
             db.execute(f"{_FREE} WHERE host = ? AND pid = ?", (self.host, self.pid))
 
     def forget_failures(self, tasks: Iterable[str]) -> int:
-        """Delete the records of those that failed, so that they are tried again; how many.
+        """Delete the records of failures, so that they are tried again; return their number.
 
         Parameters
         ----------
-        tasks : of which
+        tasks : the keys of the tasks to look at
         """
         keys = [(task,) for task in tasks]
         with self._transaction() as db:
@@ -201,7 +200,7 @@ class Store:
     # ----------------------------------------------------------------------------- records
 
     def save(self, *records: Record) -> None:
-        """Write records and end their claims, in one transaction; what is there stays."""
+        """Write records and end their claims, in one transaction; existing records stay."""
         with self._transaction() as db:
             for record in records:
                 row = asdict(record)
@@ -230,7 +229,7 @@ class Store:
         return [kind(*row) for row in rows]
 
     def merge(self, others: Sequence[Path]) -> int:
-        """Take over the records of other files that this one does not have; how many.
+        """Take over the records that only other files have; return their number.
 
         Parameters
         ----------
@@ -252,9 +251,22 @@ class Store:
                 self.save(*source.records(Result), *source.records(Measurement))
         return len(self.done()) - before
 
+    def dump(self, out: Path) -> list[Path]:
+        """Write every record as CSV: results.csv and measurements.csv.
+
+        Parameters
+        ----------
+        out : the folder, made if it is not there
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        paths = [out / f"{kind.table}.csv" for kind in (Result, Measurement)]
+        write_records(paths[0], Result, self.records(Result))
+        write_records(paths[1], Measurement, self.records(Measurement))
+        return paths
+
 
 def _dumps_in(path: Path) -> list[Path]:
-    """The records in a folder; tables that were made of them are no records."""
+    """Files of records in a folder, without the tables that were made from them."""
     if not path.is_dir():
         return [path]
     dumps = [path / f"{kind.table}.csv" for kind in (Result, Measurement)]
@@ -284,6 +296,6 @@ def _process_exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is there, and somebody else's
+    except PermissionError:  # it exists and belongs to another user
         return True
     return True

@@ -1,4 +1,4 @@
-"""Results, brought together: one cell a data set and method."""
+"""Summary of results: one cell per data set and method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import gmean
 
-from experiments.manifest import DATASETS
+from experiments.datasets import DATASETS
 from experiments.methods import METHODS
 from experiments.paper_values import TABLE2, PaperValue
 from experiments.records import Result
@@ -62,7 +62,7 @@ class Comparison:
     timed: tuple[str, ...]
     """Data sets for which one machine without a GPU computed everything."""
     cpu_seconds: FloatArray
-    """A split, tuning included: the geometric mean over these; empty without one."""
+    """Per split, tuning included: the geometric mean over these; empty without one."""
 
 
 @dataclass(frozen=True)

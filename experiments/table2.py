@@ -163,8 +163,8 @@ def tasks(
 def compared(methods: Iterable[Method | Automatic], protocol: str) -> list[Method | Automatic]:
     """Those of the methods that have results by a protocol.
 
-    The automatic classifier tunes itself and takes no K from anybody: the paper's protocol leaves
-    it out, and its tables show its honest result.
+    The automatic classifier tunes itself, K included: the paper's protocol leaves it
+    out, and its tables show its honest result.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ FOLDS_FOR_ALL = 2
 
 @dataclass(frozen=True)
 class Training:
-    """What may be looked at while tuning."""
+    """Rows, folds and settings that tuning may use."""
 
     X: FloatArray
     y: IndexArray

@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from experiments import datasets
-from experiments.datasets import DatasetUnavailable, checksum, load, load_available
-from experiments.manifest import DATASETS, SMALLEST
+from experiments.datasets import (
+    DATASETS,
+    SMALLEST,
+    DatasetUnavailable,
+    checksum,
+    load,
+    load_available,
+)
 
 
 def test_manifest_lists_the_papers_fifteen_sets_smallest_first():

@@ -12,7 +12,7 @@ import pytest
 from experiments import table2
 from experiments.records import Measurement, Result
 from experiments.runner import run
-from experiments.standings import standings
+from experiments.status import status
 from experiments.store import Store
 
 SCRIPT = Path(__file__).with_name("toy_run.py")
@@ -59,7 +59,7 @@ def test_kill_loses_at_most_what_is_being_computed(tmp_path):
     assert start(path, log, 12, 0.0, 1).wait() == 0
     with Store(path) as store:
         rows = store.records(Measurement)
-        assert standings(store)[0].running == ()
+        assert status(store)[0].running == ()
     assert sorted(int(row.value) for row in rows) == [i * i for i in range(12)]
     done = {int(row.task[4:]) for row in kept}
     again = computed(log)[len(begun) :]

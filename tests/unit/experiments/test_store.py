@@ -10,9 +10,8 @@ import pytest
 
 from experiments import provenance
 from experiments import store as store_module
-from experiments.exports import dump
 from experiments.records import Measurement, Result
-from experiments.standings import standings
+from experiments.status import status
 from experiments.store import LEASE, Store
 
 
@@ -109,14 +108,14 @@ def test_failures_can_be_forgotten(store):
     assert store.done() == {"honest/a/m/0", "f/0"}  # a failure that nobody asked for stays
 
 
-def test_standings_count_per_data_set(store):
+def test_status_counts_per_data_set(store):
     plan(store, "honest/a/m/0", "honest/a/m/1", "honest/a/m/2")
     store.plan([("x", "figure2", "b")])
     timed = {"tune_seconds": 1.0, "fit_seconds": 0.5, "predict_seconds": 0.5}
     store.save(result(**timed))
     store.save(result(task="honest/a/m/1", split=1, accuracy=None, error="no"))
     assert store.claim("honest/a/m/2")
-    table, figure = standings(store)
+    table, figure = status(store)
     assert (table.kind, table.dataset) == ("table2/honest", "a")
     assert (table.total, table.done, table.failed) == (3, 2, 1)
     assert table.running == ("honest/a/m/2",)
@@ -125,7 +124,7 @@ def test_standings_count_per_data_set(store):
     assert figure.left is None
 
 
-def test_standings_know_workers_from_what_waits_for_them(store):
+def test_status_tells_workers_from_what_waits_for_them(store):
     """Two workers, four claims: joblib has some ready, which nobody is at yet."""
     store.plan((f"f/{i}", "figure2", "a") for i in range(10))
     store.save(Measurement("f/0", "figure2", "a", "m", seconds=3.0))
@@ -135,12 +134,12 @@ def test_standings_know_workers_from_what_waits_for_them(store):
     with Store(store.path) as other:
         other.pid, other.workers = os.getppid(), 2
         assert other.claim("f/6")
-        (standing,) = standings(other)
-        assert standing.running == ("f/2", "f/3", "f/6")
-        assert (standing.seconds, standing.left) == (4.0, 8 * 4.0 / 4)
+        (found,) = status(other)
+        assert found.running == ("f/2", "f/3", "f/6")
+        assert (found.seconds, found.left) == (4.0, 8 * 4.0 / 4)
         other.release()
-    (standing,) = standings(store)
-    assert standing.left == 8 * 4.0 / 2
+    (found,) = status(store)
+    assert found.left == 8 * 4.0 / 2
 
 
 def test_a_file_of_an_earlier_version_is_continued(tmp_path):
@@ -195,17 +194,17 @@ def test_dumps_are_merged_without_loss(store, tmp_path):
     store.save(result(accuracy=1 / 3, n_fits=7, parameters='{"t": 0.5, "K": 3}'))
     store.save(result(task="honest/a/m/1", split=1, accuracy=None, error='a, "b"\nc'))
     store.save(Measurement("f/0", "figure2", "german", "ann+", value="[1, 2]"))
-    paths = dump(store, tmp_path)
+    paths = store.dump(tmp_path)
     with Store(tmp_path / "again.sqlite") as again:
         assert again.merge(paths) == 3
         assert again.merge(paths) == 0
         for kind in (Result, Measurement):
             assert again.records(kind) == store.records(kind)
-        assert {(s.kind, s.dataset, s.done) for s in standings(again)} == {
+        assert {(s.kind, s.dataset, s.done) for s in status(again)} == {
             ("table2/honest", "a", 2), ("figure2", "german", 1),
         }  # fmt: skip
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"other\.csv is no results\.csv"):
+    with pytest.raises(ValueError, match=r"other\.csv is not a results\.csv"):
         store.merge([tmp_path / "other.csv"])
 
 

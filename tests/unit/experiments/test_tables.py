@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments import exports, tables
-from experiments.origin import readme
+from experiments import tables
 from experiments.page import page
 from experiments.paper_values import COLUMNS, TABLE2
 from experiments.records import Result
+from experiments.results_readme import readme
 from experiments.summary import compare, summarize
+from experiments.table_lines import remarks
 
 from .synthetic import DATASETS, LEVELS, fill, fill_figure2, fill_figure3
 
@@ -94,7 +95,7 @@ def test_latex_is_balanced_and_plain_ascii_where_it_must_be(summary):
 
 
 def test_ranks_as_csv(summary):
-    rows = list(csv.DictReader(io.StringIO(exports.ranks_csv(compare(summary)))))
+    rows = list(csv.DictReader(io.StringIO(tables.ranks_csv(compare(summary)))))
     assert [row["method"] for row in rows] == list(summary.methods)
     by_name = {row["method"]: row for row in rows}
     assert by_name["auto"] == {
@@ -149,7 +150,7 @@ def test_samples_that_were_tuned_on_are_named(store):
                 predict_seconds=0.0,
             )
         )  # fmt: skip
-    first, second = tables.remarks(summarize(store, "honest"))
+    first, second = remarks(summarize(store, "honest"))
     assert first.startswith("Letter: tuned on a stratified sample of 2,000 of the 14,000 training")
     assert second.startswith("Letter, ANNClassifier: tuned on a stratified sample of 4,000 of")
 
@@ -161,7 +162,7 @@ def test_data_that_differ_from_the_papers_are_named(summary):
 
 
 def test_csv_has_one_line_a_cell(summary):
-    rows = list(csv.DictReader(io.StringIO(exports.long_csv(summary))))
+    rows = list(csv.DictReader(io.StringIO(tables.long_csv(summary))))
     assert len(rows) == len(DATASETS) * len(LEVELS)
     (row,) = [r for r in rows if r["dataset"] == "wine" and r["method"] == "ann+"]
     assert (float(row["mean"]), float(row["paper_mean"])) == (90.0, 98.15)
@@ -215,7 +216,7 @@ def test_readme_gives_the_options_that_the_records_need(store):
 
 def test_dump_holds_every_record(store, tmp_path):
     fill(store)
-    results, measurements = exports.dump(store, tmp_path)
+    results, measurements = store.dump(tmp_path)
     with results.open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(store.records(Result))

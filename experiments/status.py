@@ -1,4 +1,4 @@
-"""How far everything is, as the file of results tells it."""
+"""Counts of finished, running and remaining tasks, from the file of results."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ WHERE host IS NOT NULL AND task NOT IN {DONE} ORDER BY claimed, rowid"""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far the tasks of one kind on one data set are."""
+class TaskCounts:
+    """Counts of the tasks of one kind on one data set."""
 
     kind: str
     dataset: str
@@ -33,19 +33,19 @@ class Standing:
     done: int
     failed: int
     running: tuple[str, ...]
-    """Tasks that a worker of a living process is at."""
+    """Tasks that a worker of a living process is computing."""
     seconds: float | None
-    """Mean time of a record so far, tuning included."""
+    """Mean time per record so far, tuning included."""
     left: float | None
     """Seconds that the rest will take all workers there are; None while nothing is known."""
 
 
-def standings(store: Store) -> list[Standing]:
-    """By kind and data set, in the order they were planned.
+def status(store: Store) -> list[TaskCounts]:
+    """Counts by kind and data set, in the order they were planned.
 
     Parameters
     ----------
-    store : the file
+    store : the results
     """
     seconds = {(kind, dataset): mean for kind, dataset, mean in store.rows(_SECONDS)}
     running, workers = _running(store)
@@ -53,7 +53,7 @@ def standings(store: Store) -> list[Standing]:
     for kind, dataset, total, done, failed in store.rows(_COUNTS):
         mean, tasks = seconds.get((kind, dataset)), running.get((kind, dataset), ())
         left = 0.0 if done == total else mean and (total - done) * mean / max(workers, 1)
-        found.append(Standing(kind, dataset, total, done, failed, tuple(tasks), mean, left))
+        found.append(TaskCounts(kind, dataset, total, done, failed, tuple(tasks), mean, left))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What produced the results: README.md of their folder."""
+"""README.md of the folder of results: commands, times, commits and machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 
-from experiments.manifest import DATASETS
+from experiments.datasets import DATASETS
 from experiments.methods import METHODS
 from experiments.progress import in_words
 from experiments.records import Measurement, Record, Result
