@@ -122,10 +122,7 @@ def test_a_classifier_answers_from_what_it_was_fitted_on_last(rule):
 @pytest.mark.parametrize("k", [1, 5, 30])
 def test_vote_weights_of_both_rules_sum_to_the_probabilities(rule, k):
     rng = np.random.default_rng(k)
-    X, y = (
-        rng.normal(size=(70, 3)),
-        rng.permutation(np.r_[np.zeros(40), np.ones(25), np.full(5, 2)]),
-    )
+    X, y = rng.normal(size=(70, 3)), rng.permutation(np.repeat([0, 1, 2], [40, 25, 5]))
     model = ClassMeanKNN(k, rule=rule).fit(X, y)
     queries = rng.normal(size=(20, 3))
     weights, prior_share = model.vote_weights(queries)
