@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,6 +101,14 @@ def test_figure1_and_status_and_merge(tmp_path):
     (tmp_path / "other.sqlite").rename(tmp_path / "run" / "results.sqlite")
     text = invoke("merge", tmp_path / "run", "--out", tmp_path / "new")
     assert text.startswith("0\n78 records taken over")
+
+
+def test_the_folder_of_a_clone_is_a_program(tmp_path):
+    root = Path(__file__).parents[3]
+    words = [sys.executable, "-m", "experiments", "status", "--out", str(tmp_path)]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "does not exist; run a command first" in " ".join(done.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("command", ["status", "tables", "merge"])
