@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
+
 from sklearn.exceptions import ConvergenceWarning
 
 
@@ -30,6 +33,14 @@ def missing_extra(user: str, package: str, extra: str) -> ImportError:
     return ImportError(f"{user} needs {package}: pip install 'vicinal[{extra}]'", name=package)
 
 
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called into vicinal, however deep inside the warning arises."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "vicinal":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
 __all__ = [
     "ConvergenceWarning",
     "ExcludedRowsWarning",
@@ -38,4 +49,5 @@ __all__ = [
     "SaturatedStartWarning",
     "TimeLimitWarning",
     "missing_extra",
+    "warn_user",
 ]

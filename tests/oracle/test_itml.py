@@ -130,7 +130,7 @@ def test_t3_objective_is_the_sum_of_divergences(toy):
     ratio = slack(problem, state.multiplier) / problem.bound
     slack_divergence = (ratio - np.log(ratio) - 1).sum()
     divergence = np.trace(state.A) - np.linalg.slogdet(state.A)[1] - 4
-    assert_allclose(state.objective, divergence + slack_divergence, rtol=1e-10)
+    assert_allclose(state.value, divergence + slack_divergence, rtol=1e-10)
 
 
 @pytest.mark.parametrize("gamma", [0.1, 1.0, np.inf])
@@ -139,7 +139,7 @@ def test_dual_rises_to_the_objective(gamma, toy):
     state = project(problem, 200, 1e-8)
     assert np.diff(state.history).min() > -1e-10
     if gamma == 0.1:
-        assert_allclose(state.history[-1], state.objective, rtol=1e-7)
+        assert_allclose(state.history[-1], state.value, rtol=1e-7)
 
 
 def test_t4_metric_learn(toy):

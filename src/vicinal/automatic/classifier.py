@@ -22,10 +22,10 @@ from vicinal.automatic.voting_model import VotingModel
 from vicinal.automatic.workers import Clock, thread_count
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
-from vicinal.learners.base import DTYPES, MetricLearner
+from vicinal.learners.base import MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
+from vicinal.learners.fit_input import DTYPES, take_fit_metadata
 from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
-from vicinal.learners.metadata import take_fit_metadata
 from vicinal.learners.progress import logger, show_log
 from vicinal.voting.row_weights import VotingRows
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.committee import Choice
 from vicinal.features.hat_basis import HatBasis
-from vicinal.learners.base import DTYPES
+from vicinal.learners.fit_input import DTYPES
 from vicinal.voting.explanation import Explanation, NeighborVote, contributions
 from vicinal.voting.row_weights import VotingRows
 from vicinal.voting.sources import Committee, mean_metric, prepared

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from vicinal.deep.comparisons import Comparisons, LabelComparisons, MinedComparisons
 from vicinal.deep.soft_averages import DISTANCES, AverageRule, RowAverages, row_averages
-from vicinal.learners.configuration import check_choice, check_configuration
+from vicinal.learners.configuration import check_configuration
+from vicinal.learners.parameters import check_choice
 
 Elementwise: TypeAlias = Callable[[Tensor], Tensor]
 

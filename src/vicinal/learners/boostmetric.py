@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_scalar
 
-from vicinal._typing import FloatArray
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.boosting import LOSSES, Boosting
-from vicinal.learners.configuration import check_choice
+from vicinal.learners.fit_input import FitInput
+from vicinal.learners.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    Choice,
+    ParameterConstraints,
+    check_n_components,
+)
 from vicinal.learners.progress import fit_callback
-from vicinal.learners.rank_one_learner import Composed, CompositionLearner, TripletData
+from vicinal.learners.rank_one_metrics import (
+    CONSTRAINTS,
+    Composed,
+    TripletData,
+    labeled_triplets,
+    store_composed,
+    triplet_data,
+)
+from vicinal.learners.supervision import Triplets
 from vicinal.learners.triplet_margins import compose
+from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.solvers import Progress
 
 NEGLIGIBLE = 1e-3
 """Less than this part of ``tol``: F no longer decreases."""
 
 
-class BoostMetric(CompositionLearner):
+class BoostMetric(TripletLearner):
     r"""BoostMetric: a positive semidefinite metric, boosted from matrices of rank one.
 
     Minimized over positive semidefinite M is
@@ -113,6 +127,14 @@ class BoostMetric(CompositionLearner):
     True
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        **CONSTRAINTS,
+        "v": NOT_NEGATIVE,
+        "variant": Choice(("corrective", "stagewise")),
+        "loss": Choice(tuple(LOSSES)),
+        "max_iter": COUNT,
+    }
+
     def __init__(
         self,
         v: float = 1e-7,
@@ -140,7 +162,29 @@ class BoostMetric(CompositionLearner):
         self.callback = callback
         self.verbose = verbose
 
-    def _compose(self, data: TripletData) -> Composed:
+    def _triplets_from_labels(
+        self, given: FitInput, codes: IndexArray
+    ) -> tuple[Triplets, Mapping[str, object]]:
+        return labeled_triplets(given.X, codes, self.n_similar, self.n_dissimilar)
+
+    def _learn_triplets(
+        self, given: FitInput, triplets: Triplets, codes: IndexArray | None
+    ) -> None:
+        check_n_components(self.n_components, given.n_features)
+        data = triplet_data(given.X, triplets, codes, self.rescale)
+        found, eigenvalues = self._boost(data)
+        store_composed(
+            self,
+            given,
+            found,
+            scale=data.scale,
+            n_components=self.n_components,
+            tol=self.tol,
+            eigenvalues_=eigenvalues,
+        )
+
+    def _boost(self, data: TripletData) -> tuple[Composed, FloatArray]:
+        """The metric, and the leading eigenvalue before every round."""
         boosting = Boosting(data.sums, LOSSES[self.loss], float(self.v))
         report = fit_callback(
             type(self).__name__, self.callback, self.verbose, 0, lambda L: L / data.scale
@@ -159,9 +203,9 @@ class BoostMetric(CompositionLearner):
                     reason = _report(report, boosting, len(history) - 1)
         except KeyboardInterrupt:
             reason = "interrupted"
-        self.eigenvalues_ = np.array(eigenvalues)
-        n_iter = len(history) - 1
-        return Composed(boosting.weights, boosting.bases, n_iter, reason, np.array(history))
+        n_iter, steps = len(history) - 1, np.array(history)
+        found = Composed(boosting.weights, boosting.bases, n_iter, reason, steps)
+        return found, np.array(eigenvalues)
 
     def _add(self, boosting: Boosting, directions: FloatArray, tol: float) -> None:
         boosting.add(directions[0])
@@ -182,13 +226,6 @@ class BoostMetric(CompositionLearner):
         if len(history) > 1 and history[-2] - history[-1] <= NEGLIGIBLE * tol:
             return "decrease"
         return "max_iter" if len(history) > self.max_iter else ""
-
-    def _check_parameters(self, d: int) -> None:
-        super()._check_parameters(d)
-        check_scalar(self.v, "v", Real, min_val=0)
-        check_choice("variant", self.variant, ("corrective", "stagewise"))
-        check_choice("loss", self.loss, tuple(LOSSES))
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
 
 
 def _report(

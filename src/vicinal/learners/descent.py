@@ -1,122 +1,227 @@
-"""What the learners that descend an objective of their own share: checks, a run, its evidence."""
+"""The one way in which learners descend an objective: options, run, refreshed problems, outcome."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
 
 import numpy as np
-from scipy.spatial.distance import pdist
-from sklearn.utils import check_scalar
 
 from vicinal._typing import FloatArray
-from vicinal.exceptions import ExcludedRowsWarning
+from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, warn_user
 from vicinal.learners.blas_threads import single_threaded_blas
-from vicinal.learners.configuration import check_choice, check_n_components
-from vicinal.learners.initialization import starting_factor
-from vicinal.learners.labeled_data import LabeledData, center_and_scale
-from vicinal.learners.progress import fit_callback
+from vicinal.learners.fit_input import FitInput, store_fit
+from vicinal.learners.parameters import (
+    CALLBACK,
+    COUNT,
+    NOT_NEGATIVE,
+    OPTIONAL_COUNT,
+    Array,
+    Choice,
+    ParameterConstraints,
+    check_n_components,
+)
+from vicinal.learners.progress import FitCallback, fit_callback
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
 from vicinal.solvers import SOLVERS, Problem, Solution
 
-MEDIAN_ROWS = 512
-FACTOR_SOLVERS = ("lbfgs",)
 MATRIX_SOLVERS = ("pgd", "apg")
-INITS = ("auto", "identity", "pca", "lda", "random")
-SCALED_INITS = ("auto", "pca", "lda", "random")
-"""Directions only: the learner finds the scale. "identity" and arrays are taken as they are."""
+"""Those that minimize over M; the others minimize over L."""
+
+ALONE = (
+    "are the only one of their class: nothing can be near them, they count only as samples of "
+    "another class"
+)
+STANDARDIZE = "raise either, or standardize the features"
+
+CONSTRAINTS: ParameterConstraints = {
+    "n_components": OPTIONAL_COUNT,
+    "init": Choice(("auto", "identity", "pca", "lda", "random"), Array()),
+    "solver": Choice(("lbfgs", *MATRIX_SOLVERS)),
+    "max_iter": COUNT,
+    "tol": NOT_NEGATIVE,
+    "callback": CALLBACK,
+}
+"""Parameters that the learners with an objective of their own have in common."""
+
+ProblemAt: TypeAlias = Callable[[FloatArray | None], Problem]
+"""The problem at a factor L (m, d), which decides who is a neighbor; at None the first one."""
 
 
-def check_descent(learner: Any, d: int) -> None:
-    """The parameters of the descent, before any work is done; d is the number of features."""
+@dataclass(frozen=True)
+class FitOptions:
+    """How to descend: the parameters of a learner that the solver and the progress need."""
+
+    name: str
+    """Of the learner, for messages."""
+    solver: str
+    max_iter: int
+    tol: float
+    callback: FitCallback | None
+    verbose: int
+    refresh_every: int | None = None
+    """Iterations after which the problem is made anew; None never."""
+    flat_leg_ends: bool = True
+    """Whether a leg between two refreshments that hardly decreases is the last, however short."""
+    solver_options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def parametrization(self) -> Parametrization:
+        """L for the solvers that minimize over the factor, M for those that project."""
+        return Metric() if self.solver in MATRIX_SOLVERS else Factor()
+
+    def params_of(self, L: FloatArray) -> FloatArray:
+        """A factor as the parameters of the solver."""
+        return L.T @ L if self.solver in MATRIX_SOLVERS else L
+
+
+class Descending(Protocol):
+    """A learner whose parameters say how it descends."""
+
+    solver: str
+    max_iter: int
+    tol: float
+    callback: FitCallback | None
+    verbose: int
+    n_components: int | None
+
+
+def fit_options(learner: Descending, d: int) -> FitOptions:
+    """The options of a learner whose parameters have been checked; d is the number of features."""
     check_n_components(learner.n_components, d)
-    check_choice("solver", learner.solver, (*FACTOR_SOLVERS, *MATRIX_SOLVERS))
-    if learner.solver in MATRIX_SOLVERS and learner.n_components not in (None, d):
-        raise ValueError(
-            f"solver={learner.solver!r} learns the whole matrix M and cannot keep it at rank "
-            f"n_components={learner.n_components}; use solver='lbfgs', or n_components=None"
-        )
-    check_choice("init", learner.init, INITS, or_array=True)
-    check_scalar(learner.max_iter, "max_iter", Integral, min_val=1)
-    check_scalar(learner.tol, "tol", Real, min_val=0)
-    if learner.callback is not None and not callable(learner.callback):
-        raise ValueError("callback must be a function of one FitProgress, or None")
-
-
-def parametrization_of(learner: Any) -> Parametrization:
-    """L for the solvers that minimize over the factor, M for those that project."""
-    return Metric() if learner.solver in MATRIX_SOLVERS else Factor()
-
-
-def params_of(learner: Any, L: FloatArray) -> FloatArray:
-    """A factor as the parameters of the learner's solver."""
-    return L.T @ L if learner.solver in MATRIX_SOLVERS else L
-
-
-def median_start(learner: Any, data: LabeledData, rng: np.random.RandomState) -> FloatArray:
-    """L to start from, in the units of ``data.X``: directions at a median squared distance of 1."""
-    d = data.X.shape[1]
-    L = starting_factor(learner.init, data, learner.n_components or d, 20.0, rng)
-    if isinstance(learner.init, str) and learner.init in SCALED_INITS:
-        median = median_distance(data.X @ L.T)
-        L = L / np.sqrt(median) if median > 0 else L
-    return L
-
-
-def median_distance(Z: FloatArray) -> float:
-    """The median squared distance of distinct rows; of 512 evenly chosen ones where n is larger.
-
-    Where more than half of the pairs coincide, the mean instead.
-    """
-    rows = np.unique(np.linspace(0, len(Z) - 1, min(len(Z), MEDIAN_ROWS)).astype(int))
-    distances = pdist(Z[rows], "sqeuclidean")
-    return float(np.median(distances)) or float(distances.mean())
-
-
-def unlabeled_data(X: FloatArray) -> LabeledData:
-    """Samples without labels, centered and scaled: one class, in the order given."""
-    n = len(X)
-    centered, scale = center_and_scale(X.astype(np.float64))
-    zeros = np.zeros(n, dtype=np.intp)
-    return LabeledData(
-        X=centered,
-        scale=scale,
-        order=np.arange(n),
-        codes=zeros,
-        classes=np.zeros(1, dtype=np.intp),
-        offsets=np.array([0, n]),
-        weights=np.ones(n),
-        groups=None,
+    check_rank(learner.solver, learner.n_components, d, "solver='lbfgs'")
+    return FitOptions(
+        name=type(learner).__name__,
+        solver=learner.solver,
+        max_iter=learner.max_iter,
+        tol=learner.tol,
+        callback=learner.callback,
+        verbose=learner.verbose,
     )
+
+
+def check_rank(solver: str, n_components: int | None, d: int, others: str) -> None:
+    """Refuse a low rank for the solvers that learn the whole matrix; ``others`` can do it."""
+    if solver in MATRIX_SOLVERS and n_components not in (None, d):
+        raise ValueError(
+            f"solver={solver!r} learns the whole matrix M and cannot keep it at rank "
+            f"n_components={n_components}; use {others}, or n_components=None"
+        )
 
 
 def descend(
-    learner: Any,
-    problem: Problem,
+    options: FitOptions,
     start: FloatArray,
+    problem_at: ProblemAt,
     to_components: Callable[[FloatArray], FloatArray],
-    *,
-    max_iter: int | None = None,
-    n_iter_before: int = 0,
 ) -> Solution:
-    """Minimize with the solver, the callback and the verbosity of the learner."""
-    report = fit_callback(
-        type(learner).__name__, learner.callback, learner.verbose, n_iter_before, to_components
-    )
-    solve: Callable[..., Solution] = SOLVERS[learner.solver]
-    max_iter = learner.max_iter if max_iter is None else max_iter
-    with single_threaded_blas():
-        return solve(problem, start, max_iter=max_iter, tol=learner.tol, callback=report)
+    """Minimize; if the problem is to be refreshed, in legs of so many iterations.
 
+    Parameters
+    ----------
+    options : solver, limits, callback
+    start : parameters, as ``options.params_of`` makes them
+    problem_at : makes the problem, at first and after every leg
+    to_components : from parameters to what a callback sees
+    """
+    leg = options.refresh_every or options.max_iter
 
-def warn_excluded(n_excluded: int, n: int) -> None:
-    """Tell of samples that are alone in their class; if all are, an error will follow."""
-    if 0 < n_excluded < n:
-        warnings.warn(
-            f"{n_excluded} of {n} samples are the only one of their class: nothing can be near "
-            "them, they count only as samples of another class.",
-            ExcludedRowsWarning,
-            stacklevel=3,
+    def solve(problem: Problem, params: FloatArray, n_iter: int) -> Solution:
+        report = fit_callback(
+            options.name, options.callback, options.verbose, n_iter, to_components
         )
+        return SOLVERS[options.solver](
+            problem,
+            params,
+            max_iter=min(leg, options.max_iter - n_iter),
+            tol=options.tol,
+            callback=report,
+            **options.solver_options,
+        )
+
+    with single_threaded_blas():
+        solution = solve(problem_at(None), start, 0)
+        while solution.stop_reason == "max_iter" and solution.n_iter < options.max_iter:
+            L = options.parametrization.factor(solution.params)
+            following = solve(problem_at(L), solution.params, solution.n_iter)
+            solution = _joined(solution, following)
+            if options.flat_leg_ends and _is_flat(following, options.tol):
+                return replace(solution, stop_reason="decrease")
+    return solution
+
+
+def _joined(first: Solution, second: Solution) -> Solution:
+    """Two legs as one run."""
+    return replace(
+        second,
+        n_iter=first.n_iter + second.n_iter,
+        history=np.concatenate([first.history, second.history[1:]]),
+    )
+
+
+def _is_flat(leg: Solution, tol: float) -> bool:
+    """Whether a leg that used up its iterations has hardly decreased the objective."""
+    gained = leg.history[0] - leg.value
+    enough = max(leg.n_iter, 1) * tol * abs(leg.value)
+    return leg.stop_reason == "max_iter" and bool(gained <= enough)
+
+
+class Outcome(Protocol):
+    """How an iterative fit ended; a ``Solution`` is one."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def n_iter(self) -> int: ...
+    @property
+    def stop_reason(self) -> str: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def history(self) -> FloatArray: ...
+
+
+def store_solution(
+    learner: object,
+    given: FitInput,
+    found: Outcome,
+    *,
+    tol: float,
+    advice: str | None = STANDARDIZE,
+    **attributes: object,
+) -> None:
+    """Set all attributes of an iterative fit at once, and tell where it did not converge.
+
+    Parameters
+    ----------
+    learner : what was fitted
+    given : the input, with the attributes that it gives
+    found : how the fit ended
+    tol : the tolerance that was asked for
+    advice : the end of the warning where the iterations ran out; None for none
+    **attributes : ``components_`` and what else the learner has
+    """
+    outcome = {
+        "objective_": found.value,
+        "history_": found.history,
+        "n_iter_": found.n_iter,
+        "stop_reason_": found.stop_reason,
+        "converged_": found.converged,
+    }
+    store_fit(learner, {**given.attributes, **attributes, **outcome})
+    name = type(learner).__name__
+    if found.stop_reason == "interrupted":
+        raise KeyboardInterrupt(f"{name} was interrupted; what it had learned is kept")
+    if found.stop_reason == "max_iter" and advice is not None:
+        warn_user(
+            f"{name} stopped after max_iter={found.n_iter} iterations before it converged to "
+            f"tol={tol}; {advice}.",
+            ConvergenceWarning,
+        )
+
+
+def warn_excluded(n_excluded: int, n: int, reason: str) -> None:
+    """Tell of samples that are left out; if all are, an error will follow."""
+    if 0 < n_excluded < n:
+        warn_user(f"{n_excluded} of {n} samples {reason}.", ExcludedRowsWarning)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, eigh, solve_triangular
-from sklearn.utils import check_scalar
-from sklearn.utils.validation import validate_data
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.learners.base import DTYPES
-from vicinal.learners.labeled_data import encode_labels
-from vicinal.learners.prior import NEARLY_SINGULAR, prior_matrix, smallest_ratio
+from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data, store_fit
+from vicinal.learners.labeled_data import encode_labels, safe_unit
+from vicinal.learners.parameters import (
+    NOT_NEGATIVE,
+    Array,
+    Choice,
+    Number,
+    ParameterConstraints,
+    check_parameters,
+)
+from vicinal.learners.prior import NEARLY_SINGULAR, PRIORS, prior_matrix, smallest_ratio
 from vicinal.learners.supervision import Pairs, sample_pairs
 from vicinal.learners.weakly_supervised import PairLearner
 
@@ -93,6 +98,13 @@ class GMML(PairLearner):
     True
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        "t": Number(0, 1),
+        "prior": Choice((None, *PRIORS), Array()),
+        "ridge": NOT_NEGATIVE,
+        "n_pairs": Choice((None,), Number(2, whole=True)),
+    }
+
     def __init__(
         self,
         t: float = 0.5,
@@ -118,32 +130,39 @@ class GMML(PairLearner):
             Class labels.
         """
         if self.n_pairs is not None:
-            check_scalar(self.n_pairs, "n_pairs", Integral, min_val=2)
             return super().fit(X, y)
-        rows, labels = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self.classes_, codes = encode_labels(labels)
-        return self._learn(rows, *class_scatters(rows.astype(np.float64), codes))
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        classes, codes = encode_labels(given.y)
+        unit = safe_unit(given.X)
+        S, D = class_scatters(given.X.astype(np.float64) / unit, codes)
+        self._learn(given.adding(classes_=classes), S, D, unit)
+        return self
 
-    def _pairs_from_labels(
-        self, X: FloatArray, codes: IndexArray, rng: np.random.RandomState
-    ) -> Pairs:
+    def _pairs_from_labels(self, codes: IndexArray, rng: np.random.RandomState) -> Pairs:
         assert self.n_pairs is not None
         return sample_pairs(codes, int(self.n_pairs), rng)
 
-    def _learn_pairs(self, X: FloatArray, pairs: Pairs) -> Self:
+    def _learn_pairs(self, given: FitInput, pairs: Pairs) -> None:
+        unit = safe_unit(given.X)
+        X = given.X if unit == 1 else given.X.astype(np.float64) / unit
         similar, dissimilar = pairs.where(pairs.similar), pairs.where(~pairs.similar)
-        return self._learn(X, pair_scatter(X, similar), pair_scatter(X, dissimilar))
+        self._learn(given, pair_scatter(X, similar), pair_scatter(X, dissimilar), unit)
 
-    def _learn(self, X: FloatArray, S: FloatArray, D: FloatArray) -> Self:
-        check_scalar(self.t, "t", Real, min_val=0, max_val=1)
-        check_scalar(self.ridge, "ridge", Real, min_val=0)
+    def _learn(self, given: FitInput, S: FloatArray, D: FloatArray, unit: float) -> None:
+        """Learn from the scatter matrices of samples that were divided by ``unit``."""
         if self.prior is not None and self.ridge == 0:
             raise ValueError("a prior counts by its ridge; give ridge > 0, or prior=None")
-        L, self.regularized_ = self._solve(X.astype(np.float64), S, D)
-        self.components_ = L.astype(X.dtype)
-        self.converged_ = True
-        self.stop_reason_ = "closed form"
-        return self
+        L, regularized = self._solve(given.X.astype(np.float64) / unit, S, D)
+        with np.errstate(over="ignore"):
+            L = L * unit ** (2 * self.t - 1)  # M_t grows with the units to the power 4t − 2
+        outcome = {
+            "components_": in_units_of_data(L, 1.0, given.X.dtype),
+            "regularized_": regularized,
+            "converged_": True,
+            "stop_reason_": "closed form",
+        }
+        store_fit(self, {**given.attributes, **outcome})
 
     def _solve(self, X: FloatArray, S: FloatArray, D: FloatArray) -> tuple[FloatArray, bool]:
         """L of M_t, and whether the prior was needed."""

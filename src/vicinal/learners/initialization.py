@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
 from vicinal._typing import FloatArray
 from vicinal.learners.labeled_data import LabeledData
 
-INITS = ("auto", "identity", "pca", "lda", "random", "paper")
+SCALED_INITS = ("auto", "pca", "lda", "random")
+"""Directions only: the learner finds the scale. "identity", "paper" and arrays stay as they are."""
+MEDIAN_ROWS = 512
 SHRINKAGE = 1e-3
 MAX_ROWS = 256
 MAX_ELEMENTS = 2**21
@@ -43,6 +45,30 @@ def starting_factor(
         return np.eye(n_components, d) * len(data.X) ** -0.25 * data.scale
     L = _directions(init, data, n_components, rng)
     return L * np.sqrt(scale_for_perplexity(embed(data.X, L), perplexity))
+
+
+def median_start(
+    init: str | ArrayLike,
+    data: LabeledData,
+    n_components: int | None,
+    rng: np.random.RandomState,
+) -> FloatArray:
+    """L to start from, in the units of ``data.X``: directions at a median squared distance of 1."""
+    L = starting_factor(init, data, n_components or data.X.shape[1], 20.0, rng)
+    if isinstance(init, str) and init in SCALED_INITS:
+        median = median_distance(data.X @ L.T)
+        L = L / np.sqrt(median) if median > 0 else L
+    return L
+
+
+def median_distance(Z: FloatArray) -> float:
+    """The median squared distance of distinct rows; of 512 evenly chosen ones where n is larger.
+
+    Where more than half of the pairs coincide, the mean instead.
+    """
+    rows = np.unique(np.linspace(0, len(Z) - 1, min(len(Z), MEDIAN_ROWS)).astype(int))
+    distances = pdist(Z[rows], "sqeuclidean")
+    return float(np.median(distances)) or float(distances.mean())
 
 
 def embed(X: Any, L: FloatArray) -> Any:
@@ -92,9 +118,19 @@ def _pca(X: Any, m: int) -> FloatArray:
 
 
 def _lda(data: LabeledData, m: int) -> FloatArray:
-    """Fisher's discriminant directions, completed by principal ones where there are fewer."""
-    scalings = _scalings(data) if isinstance(data.X, np.ndarray) else _device_scalings(data)
+    """Fisher's discriminant directions, completed by principal ones where there are fewer.
+
+    Where no class varies at all, or every sample is a class, there are only principal ones.
+    """
+    if len(data.X) <= len(data.classes):
+        return _pca(data.X, m)
+    try:
+        scalings = _scalings(data) if isinstance(data.X, np.ndarray) else _device_scalings(data)
+    except np.linalg.LinAlgError:
+        return _pca(data.X, m)
     L = scalings.T[: min(m, len(data.classes) - 1)]
+    if not np.isfinite(L).all():
+        return _pca(data.X, m)
     lengths = np.linalg.norm(L, axis=1, keepdims=True)
     L = L / np.where(lengths > 0, lengths, 1.0)
     return np.vstack([L, _pca(data.X, m - len(L))]) if len(L) < m else np.asarray(L)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.exceptions import ConvergenceWarning
-from vicinal.learners.configuration import check_choice
-from vicinal.learners.prior import prior_matrix
+from vicinal.learners.descent import store_solution
+from vicinal.learners.fit_input import FitInput, in_units_of_data
+from vicinal.learners.parameters import (
+    CALLBACK,
+    COUNT,
+    NOT_NEGATIVE,
+    Array,
+    Choice,
+    Number,
+    ParameterConstraints,
+)
+from vicinal.learners.prior import PRIORS, prior_matrix
 from vicinal.learners.progress import fit_callback
 from vicinal.learners.supervision import Pairs, sample_pairs
 from vicinal.learners.weakly_supervised import PairLearner
@@ -111,6 +118,16 @@ class ITML(PairLearner):
     True
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        "gamma": Number(0, above_low=True, infinite=True),
+        "prior": Choice(PRIORS, Array()),
+        "bounds": Choice(BOUNDS, Array()),
+        "n_pairs": Choice((None,), Number(2, whole=True)),
+        "max_iter": COUNT,
+        "tol": NOT_NEGATIVE,
+        "callback": CALLBACK,
+    }
+
     def __init__(
         self,
         gamma: float = 1.0,
@@ -134,60 +151,37 @@ class ITML(PairLearner):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _pairs_from_labels(
-        self, X: FloatArray, codes: IndexArray, rng: np.random.RandomState
-    ) -> Pairs:
-        if self.n_pairs is not None:
-            check_scalar(self.n_pairs, "n_pairs", Integral, min_val=2)
+    def _pairs_from_labels(self, codes: IndexArray, rng: np.random.RandomState) -> Pairs:
         n_classes = int(codes.max()) + 1
         return sample_pairs(codes, 40 * n_classes**2 if self.n_pairs is None else self.n_pairs, rng)
 
-    def _learn_pairs(self, X: FloatArray, pairs: Pairs) -> Self:
-        self._check_parameters()
-        rows = X.astype(np.float64)
+    def _learn_pairs(self, given: FitInput, pairs: Pairs) -> None:
+        rows = given.X.astype(np.float64)
         A0 = prior_matrix(self.prior, rows)
         gaps = rows[pairs.i] - rows[pairs.j]  # (p, d)
         squared = _squared_lengths(gaps, A0)
         kept = squared > DUPLICATE * squared.max(initial=0.0)
         if not kept.any():
             raise ValueError("every pair joins two equal samples; there is nothing to learn")
-        self.n_pairs_ = int(kept.sum())
-        self.bounds_ = find_bounds(self.bounds, rows, A0, check_random_state(self.random_state))
-        u, l = self.bounds_  # noqa: E741  (the paper's letter)
+        bounds = find_bounds(self.bounds, rows, A0, check_random_state(self.random_state))
+        u, l = bounds  # noqa: E741  (the paper's letter)
         similar = pairs.similar[kept]
         sign, bound = np.where(similar, 1.0, -1.0), np.where(similar, u, l)
         problem = Constraints(A0, gaps[kept], sign, bound, float(self.gamma))
         to_components = Metric().factor
         report = fit_callback("ITML", self.callback, self.verbose, 0, to_components)
-        state = project(problem.rescaled(), int(self.max_iter), float(self.tol), report)
-        self.components_ = to_components(state.A).astype(X.dtype)
-        self._store_evidence(state)
-        return self
-
-    def _check_parameters(self) -> None:
-        # Not check_scalar: it refuses infinity, which is a value of its own here.
-        if not isinstance(self.gamma, Real) or not self.gamma > 0:
-            raise ValueError(f"gamma={self.gamma!r} must be a positive number, or infinite")
-        check_choice("bounds", self.bounds, BOUNDS, or_array=True)
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_scalar(self.tol, "tol", Real, min_val=0)
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError("callback must be a function of one FitProgress, or None")
-
-    def _store_evidence(self, state: Projected) -> None:
-        self.objective_ = state.objective
-        self.history_ = state.history
-        self.n_iter_ = len(state.history) - 1
-        self.stop_reason_ = state.stop_reason
-        self.converged_ = state.stop_reason == "multipliers"
-        if state.stop_reason == "max_iter":
-            warnings.warn(
-                f"ITML stopped after max_iter={self.max_iter} passes before its multipliers "
-                f"settled to tol={self.tol}; raise either, or lower gamma={self.gamma} so that "
-                "bounds which contradict each other cost less.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        found = project(problem.rescaled(), int(self.max_iter), float(self.tol), report)
+        store_solution(
+            self,
+            given,
+            found,
+            tol=self.tol,
+            advice=f"raise either, or lower gamma={self.gamma} so that bounds which contradict "
+            "each other cost less",
+            components_=in_units_of_data(to_components(found.A), 1.0, given.X.dtype),
+            bounds_=bounds,
+            n_pairs_=int(kept.sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -227,9 +221,17 @@ class Projected:
 
     A: FloatArray
     multiplier: FloatArray
-    objective: float
+    value: float
     history: FloatArray
     stop_reason: str
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history) - 1
+
+    @property
+    def converged(self) -> bool:
+        return self.stop_reason == "multipliers"
 
 
 def project(

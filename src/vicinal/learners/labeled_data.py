@@ -67,8 +67,26 @@ def sort_by_class(
     )
 
 
+def unlabeled_data(X: FloatArray) -> LabeledData:
+    """Samples without labels, centered and scaled: one class, in the order given."""
+    n = len(X)
+    centered, scale = center_and_scale(X.astype(np.float64))
+    zeros = np.zeros(n, dtype=np.intp)
+    return LabeledData(
+        X=centered,
+        scale=scale,
+        order=np.arange(n),
+        codes=zeros,
+        classes=np.zeros(1, dtype=np.intp),
+        offsets=np.array([0, n]),
+        weights=np.ones(n),
+        groups=None,
+    )
+
+
 def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
-    """Class labels and the code of every sample; at least two classes."""
+    """Class labels and the code of every sample; at least two classes, labels of one type."""
+    _refuse_mixed_labels(np.asarray(y))
     check_classification_targets(y)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     if len(classes) < 2:
@@ -77,6 +95,19 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
             "least two classes. Check the labels, or how the data was split."
         )
     return classes, codes
+
+
+def _refuse_mixed_labels(y: NDArray[Any]) -> None:
+    """Labels that cannot be sorted are an error that shows one of each type."""
+    if y.dtype != object:
+        return
+    examples = {isinstance(label, str): label for label in y.flat}
+    if len(examples) > 1:
+        text, other = examples[True], examples[False]
+        raise ValueError(
+            f"y mixes labels that are text with others, such as {text!r} (str) and {other!r} "
+            f"({type(other).__name__}); make them one type, for example with y.astype(str)"
+        )
 
 
 def center_and_scale(X: Any) -> tuple[Any, float]:
@@ -95,6 +126,17 @@ def center_and_scale(X: Any) -> tuple[Any, float]:
     return scaled, largest * spread
 
 
+def safe_unit(X: FloatArray) -> float:
+    """A number to divide X by so that no square over- or underflows; 1 unless X is extreme.
+
+    A power of two: dividing by it changes no digit.
+    """
+    largest = float(np.abs(X).max())
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return 1.0
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]) - 1))
+
+
 def row_weights(
     X: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any
 ) -> FloatArray:
@@ -106,7 +148,8 @@ def row_weights(
         ).copy()
         if weights.shape != (len(X),):
             raise ValueError(
-                f"sample_weight must have one entry a sample ({len(X)}), got shape {weights.shape}"
+                f"sample_weight must have one entry per sample ({len(X)}), "
+                f"got shape {weights.shape}"
             )
         if np.any(weights < 0) or not np.any(weights > 0):
             raise ValueError("sample_weight must not be negative, nor zero for every sample")
@@ -119,6 +162,6 @@ def encode_groups(groups: ArrayLike, X: FloatArray) -> IndexArray:
     """(n,) group codes."""
     groups = np.asarray(groups)
     if groups.ndim != 1:
-        raise ValueError(f"groups must be one label a sample, got shape {groups.shape}")
+        raise ValueError(f"groups must be one label per sample, got shape {groups.shape}")
     check_consistent_length(X, groups)
     return np.unique(groups, return_inverse=True)[1].astype(np.intp)

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from vicinal._typing import FloatArray
 from vicinal.kernels import BACKENDS
 from vicinal.kernels.cpu.logistic_pairs import PairKernel, make_pair_kernel
-from vicinal.learners.base import DTYPES
-from vicinal.learners.configuration import check_choice
-from vicinal.learners.descent import (
-    check_descent,
-    descend,
-    median_distance,
-    median_start,
-    parametrization_of,
-    params_of,
-    unlabeled_data,
-)
-from vicinal.learners.evidence import store_evidence
-from vicinal.learners.labeled_data import LabeledData, sort_by_class
+from vicinal.learners.descent import CONSTRAINTS, descend, fit_options, store_solution
+from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data
+from vicinal.learners.initialization import median_distance, median_start
+from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
+from vicinal.learners.parameters import NOT_NEGATIVE, Choice, ParameterConstraints, check_parameters
 from vicinal.learners.supervision import Pairs
 from vicinal.learners.weakly_supervised import PairLearner
 from vicinal.objective.ldml_objective import LDMLObjective, ListedPairs
@@ -113,6 +104,13 @@ class LDML(PairLearner):
     array([ True, False])
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        **CONSTRAINTS,
+        "pair_weight": Choice((None, "balanced")),
+        "regularization": NOT_NEGATIVE,
+        "backend": Choice(BACKENDS),
+    }
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -149,51 +147,56 @@ class LDML(PairLearner):
         y : array-like of shape (n_samples,)
             Class labels of any type that scikit-learn takes.
         """
-        samples, labels = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self._check_parameters(samples.shape[1])
-        data = sort_by_class(samples.astype(np.float64), labels)
-        sizes = np.diff(data.offsets)
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        data = sort_by_class(given.X.astype(np.float64), given.y)
+        n, sizes = len(data.X), np.diff(data.offsets)
         n_similar = int((sizes * (sizes - 1) // 2).sum())
-        weights = self._weights(n_similar, len(samples) * (len(samples) - 1) // 2 - n_similar)
-        self.classes_ = data.classes
-        return self._learn(
-            data, make_pair_kernel(data.offsets, weights, self.backend), samples.dtype
-        )
+        weights = self._weights(n_similar, n * (n - 1) // 2 - n_similar)
+        pairs = make_pair_kernel(data.offsets, weights, self.backend)
+        self._learn(given.adding(classes_=data.classes), data, pairs)
+        return self
 
-    def _learn_pairs(self, X: FloatArray, pairs: Pairs) -> Self:
-        self._check_parameters(X.shape[1])
+    def _learn_pairs(self, given: FitInput, pairs: Pairs) -> None:
         if isinstance(self.init, str) and self.init == "lda":
             raise ValueError("init='lda' needs class labels; use 'auto' or 'pca' with pairs")
         n_similar = int(pairs.similar.sum())
         weights = self._weights(n_similar, len(pairs) - n_similar)
         kernel = ListedPairs(pairs.i, pairs.j, pairs.similar, weights)
-        return self._learn(unlabeled_data(X), kernel, X.dtype)
+        self._learn(given, unlabeled_data(given.X), kernel)
 
-    def _learn(self, data: LabeledData, pairs: PairKernel, dtype: np.dtype[Any]) -> Self:
+    def _learn(self, given: FitInput, data: LabeledData, pairs: PairKernel) -> None:
+        options = fit_options(self, given.n_features)
         # At a median squared distance of 1 metric and bias have one scale: steps suit both.
         median = np.sqrt(median_distance(data.X)) or 1.0
         data = replace(data, X=data.X / median, scale=data.scale * median)
-        L = median_start(self, data, check_random_state(self.random_state))
-        start = params_of(self, L)
+        rng = check_random_state(self.random_state)
+        L = median_start(self.init, data, self.n_components, rng)
+        start = options.params_of(L)
         problem = LDMLObjective(
             X=data.X,
             pairs=pairs,
-            parametrization=parametrization_of(self),
+            parametrization=options.parametrization,
             shape=(start.shape[0], start.shape[1]),
             regularization=float(self.regularization),
         )
 
         def to_components(params: FloatArray) -> FloatArray:
             L = problem.parametrization.factor(problem.split(params)[0])
-            return np.asarray(L / data.scale, dtype=dtype)
+            return in_units_of_data(L, data.scale, given.X.dtype)
 
         bias = median_distance(data.X @ L.T) or 1.0
-        solution = descend(self, problem, problem.join(start, bias), to_components)
-        self.components_ = to_components(solution.params)
-        self.bias_ = problem.split(solution.params)[1]
-        self.threshold_ = float(np.sqrt(max(self.bias_, 0.0)))
-        store_evidence(self, solution, stacklevel=4)
-        return self
+        solution = descend(options, problem.join(start, bias), lambda _: problem, to_components)
+        bias = problem.split(solution.params)[1]
+        store_solution(
+            self,
+            given,
+            solution,
+            tol=self.tol,
+            components_=to_components(solution.params),
+            bias_=bias,
+            threshold_=float(np.sqrt(max(bias, 0.0))),
+        )
 
     def predict_pairs(self, pairs: ArrayLike) -> NDArray[np.bool_]:
         """Whether each pair is similar: its distance is at most ``threshold_``.
@@ -225,10 +228,3 @@ class LDML(PairLearner):
             return 1.0, 1.0
         half = 0.5 * (n_similar + n_dissimilar)
         return half / n_similar, half / n_dissimilar
-
-    def _check_parameters(self, d: int) -> None:
-        if self.pair_weight is not None:
-            check_choice("pair_weight", self.pair_weight, ("balanced",))
-        check_scalar(self.regularization, "regularization", Real, min_val=0)
-        check_choice("backend", self.backend, BACKENDS)
-        check_descent(self, d)

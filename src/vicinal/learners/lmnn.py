@@ -4,42 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_random_state
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels import BACKENDS, Comparisons
 from vicinal.kernels.cpu.impostors import PushKernel, make_push_kernel
-from vicinal.learners.base import DTYPES
-from vicinal.learners.configuration import check_choice
 from vicinal.learners.descent import (
-    SCALED_INITS,
-    check_descent,
+    ALONE,
+    CONSTRAINTS,
     descend,
-    parametrization_of,
-    params_of,
-    unlabeled_data,
+    fit_options,
+    store_solution,
     warn_excluded,
 )
-from vicinal.learners.evidence import store_evidence
-from vicinal.learners.initialization import starting_factor
-from vicinal.learners.labeled_data import LabeledData, sort_by_class
+from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data
+from vicinal.learners.initialization import SCALED_INITS, starting_factor
+from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
+from vicinal.learners.parameters import (
+    COUNT,
+    OPTIONAL_COUNT,
+    Choice,
+    Number,
+    ParameterConstraints,
+    check_parameters,
+)
 from vicinal.learners.supervision import Triplets
 from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.objective.lmnn_objective import LMNNObjective, TripletPush, targets_of_triplets
 from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.pair_sums import pull_matrix
-from vicinal.solvers import Solution
+from vicinal.solvers import Problem
 
 Supervision: TypeAlias = Callable[[FloatArray], tuple[Comparisons, PushKernel]]
 """Targets and push, given the points among which the nearest are to be taken."""
-
-LOSSES = ("hinge", "squared_hinge")
 
 
 class LMNN(TripletLearner):
@@ -126,6 +127,15 @@ class LMNN(TripletLearner):
     True
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        **CONSTRAINTS,
+        "n_neighbors": COUNT,
+        "push_weight": Number(0, 1),
+        "loss": Choice(("hinge", "squared_hinge")),
+        "backend": Choice(BACKENDS),
+        "refresh_every": OPTIONAL_COUNT,
+    }
+
     def __init__(
         self,
         n_neighbors: int = 3,
@@ -166,22 +176,24 @@ class LMNN(TripletLearner):
         y : array-like of shape (n_samples,)
             Class labels of any type that scikit-learn takes.
         """
-        samples, labels = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self._check_parameters(samples.shape[1])
-        data = sort_by_class(samples.astype(np.float64), labels)
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        data = sort_by_class(given.X.astype(np.float64), given.y)
 
         def nearest(Z: FloatArray) -> tuple[Comparisons, PushKernel]:
             targets = build_comparisons(Z, data.offsets, similar=int(self.n_neighbors))
             return targets, make_push_kernel(targets, self.backend)
 
-        self.classes_ = data.classes
-        self.n_excluded_ = int((np.diff(data.offsets) == 1).sum())
-        warn_excluded(self.n_excluded_, len(samples))
-        return self._learn(data, nearest, samples.dtype)
+        n_excluded = int((np.diff(data.offsets) == 1).sum())
+        warn_excluded(n_excluded, len(data.X), ALONE)
+        given = given.adding(classes_=data.classes, n_excluded_=n_excluded)
+        self._learn(given, data, nearest)
+        return self
 
-    def _learn_triplets(self, X: FloatArray, triplets: Triplets, codes: IndexArray | None) -> Self:
+    def _learn_triplets(
+        self, given: FitInput, triplets: Triplets, codes: IndexArray | None
+    ) -> None:
         """The pull of the distinct pairs (i, j), the push of the triplets, and of no others."""
-        self._check_parameters(X.shape[1])
         if self.refresh_every is not None:
             raise ValueError(
                 "refresh_every chooses target neighbors anew, but given triplets name theirs; "
@@ -189,21 +201,24 @@ class LMNN(TripletLearner):
             )
         if isinstance(self.init, str) and self.init == "lda":
             raise ValueError("init='lda' needs class labels; use 'auto' or 'pca' with triplets")
-        data = unlabeled_data(X)
-        targets = targets_of_triplets(triplets.i, triplets.j, len(X))
+        targets = targets_of_triplets(triplets.i, triplets.j, len(given.X))
         push = TripletPush(triplets.i, triplets.j, triplets.l)
-        self.n_excluded_ = 0
-        return self._learn(data, lambda Z: (targets, push), X.dtype)
+        data = unlabeled_data(given.X)
+        self._learn(given.adding(n_excluded_=0), data, lambda Z: (targets, push))
 
-    def _learn(self, data: LabeledData, supervision: Supervision, dtype: np.dtype[Any]) -> Self:
-        """Solve; if targets are to be refreshed, in legs of so many iterations."""
-        parametrization = parametrization_of(self)
+    def _learn(self, given: FitInput, data: LabeledData, supervision: Supervision) -> None:
+        options = replace(
+            fit_options(self, given.n_features),
+            refresh_every=self.refresh_every,
+            flat_leg_ends=False,  # the first legs may be flat until the targets change
+        )
+        parametrization = options.parametrization
 
         def to_components(params: FloatArray) -> FloatArray:
-            return np.asarray(parametrization.factor(params) / data.scale, dtype=dtype)
+            return in_units_of_data(parametrization.factor(params), data.scale, given.X.dtype)
 
-        def solve(targets: Comparisons, push: PushKernel, start: FloatArray, n: int) -> Solution:
-            problem = LMNNObjective(
+        def problem_of(targets: Comparisons, push: PushKernel) -> Problem:
+            return LMNNObjective(
                 X=data.X,
                 anchors=targets.anchors,
                 push=push,
@@ -212,22 +227,17 @@ class LMNN(TripletLearner):
                 push_weight=float(self.push_weight),
                 pull=(1.0 - self.push_weight) * pull_matrix(data.X, targets, data.weights),
             )
-            leg = min(self.refresh_every or self.max_iter, self.max_iter - n)
-            return descend(self, problem, start, to_components, max_iter=leg, n_iter_before=n)
 
         targets, push = supervision(data.X)
-        solution = solve(targets, push, params_of(self, self._start(data, targets)), 0)
-        while solution.stop_reason == "max_iter" and solution.n_iter < self.max_iter:
-            Z = data.X @ parametrization.factor(solution.params).T
-            following = solve(*supervision(Z), solution.params, solution.n_iter)
-            solution = replace(
-                following,
-                n_iter=solution.n_iter + following.n_iter,
-                history=np.concatenate([solution.history, following.history[1:]]),
-            )
-        self.components_ = to_components(solution.params)
-        store_evidence(self, solution, stacklevel=4)
-        return self
+        first = problem_of(targets, push)
+
+        def problem_at(L: FloatArray | None) -> Problem:
+            return first if L is None else problem_of(*supervision(data.X @ L.T))
+
+        start = options.params_of(self._start(data, targets))
+        solution = descend(options, start, problem_at, to_components)
+        components = to_components(solution.params)
+        store_solution(self, given, solution, tol=self.tol, components_=components)
 
     def _start(self, data: LabeledData, targets: Comparisons) -> FloatArray:
         """L to start from, in the units of ``data.X``."""
@@ -239,12 +249,3 @@ class LMNN(TripletLearner):
             mean = float(np.vdot(L, L @ C)) / max(int(targets.n_similar.sum()), 1)
             L = L / np.sqrt(mean) if mean > 0 else L
         return L
-
-    def _check_parameters(self, d: int) -> None:
-        check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
-        check_scalar(self.push_weight, "push_weight", Real, min_val=0, max_val=1)
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("backend", self.backend, BACKENDS)
-        if self.refresh_every is not None:
-            check_scalar(self.refresh_every, "refresh_every", Integral, min_val=1)
-        check_descent(self, d)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from vicinal._typing import FloatArray
 from vicinal.kernels import BACKENDS, make_kernel
-from vicinal.learners.base import DTYPES, MetricLearner
-from vicinal.learners.configuration import check_choice
+from vicinal.learners.base import MetricLearner
 from vicinal.learners.descent import (
-    check_descent,
+    ALONE,
+    CONSTRAINTS,
     descend,
-    median_start,
-    parametrization_of,
-    params_of,
+    fit_options,
+    store_solution,
     warn_excluded,
 )
-from vicinal.learners.evidence import store_evidence
+from vicinal.learners.fit_input import check_labeled, in_units_of_data
+from vicinal.learners.initialization import median_start
 from vicinal.learners.labeled_data import sort_by_class
+from vicinal.learners.parameters import Choice, ParameterConstraints, check_parameters
 from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
 from vicinal.objective.neighbor_sets import build_comparisons
 
@@ -98,6 +98,8 @@ class MCML(MetricLearner):
     ((150, 4), True)
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {**CONSTRAINTS, "backend": Choice(BACKENDS)}
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -130,28 +132,35 @@ class MCML(MetricLearner):
         y : array-like of shape (n_samples,)
             Class labels of any type that scikit-learn takes.
         """
-        samples, labels = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        check_descent(self, samples.shape[1])
-        check_choice("backend", self.backend, BACKENDS)
-        data = sort_by_class(samples.astype(np.float64), labels)
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        options = fit_options(self, given.n_features)
+        data = sort_by_class(given.X.astype(np.float64), given.y)
         comparisons = build_comparisons(data.X, data.offsets)
-        parametrization = parametrization_of(self)
         problem = MCMLObjective(
             X=data.X,
             comparisons=comparisons,
             kernel=make_kernel(comparisons, self.backend),
-            parametrization=parametrization,
+            parametrization=options.parametrization,
             pull=mean_pull(data.X, comparisons),
         )
 
         def to_components(params: FloatArray) -> FloatArray:
-            return np.asarray(parametrization.factor(params) / data.scale, dtype=samples.dtype)
+            L = options.parametrization.factor(params)
+            return in_units_of_data(L, data.scale, given.X.dtype)
 
-        L = median_start(self, data, check_random_state(self.random_state))
-        self.classes_ = data.classes
-        self.n_excluded_ = len(samples) - len(comparisons.anchors)
-        warn_excluded(self.n_excluded_, len(samples))
-        solution = descend(self, problem, params_of(self, L), to_components)
-        self.components_ = to_components(solution.params)
-        store_evidence(self, solution, stacklevel=3)
+        rng = check_random_state(self.random_state)
+        start = options.params_of(median_start(self.init, data, self.n_components, rng))
+        n_excluded = len(data.X) - len(comparisons.anchors)
+        warn_excluded(n_excluded, len(data.X), ALONE)
+        solution = descend(options, start, lambda _: problem, to_components)
+        store_solution(
+            self,
+            given,
+            solution,
+            tol=self.tol,
+            components_=to_components(solution.params),
+            classes_=data.classes,
+            n_excluded_=n_excluded,
+        )
         return self

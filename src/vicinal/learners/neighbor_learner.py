@@ -2,28 +2,61 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-from sklearn.utils import check_scalar
-from sklearn.utils.validation import validate_data
+import numpy as np
+from sklearn.utils import check_random_state
 
+from vicinal._typing import FloatArray
+from vicinal.exceptions import SaturatedStartWarning, warn_user
 from vicinal.kernels import BACKENDS, DEVICE_BACKENDS
-from vicinal.learners.base import DTYPES, MetricLearner
+from vicinal.learners.base import MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
-from vicinal.learners.configuration import Configuration, check_choice, check_n_components
-from vicinal.learners.device_data import check_device_data, on_host, stays_on_device
-from vicinal.learners.evidence import store_evidence, warn_if_flat
-from vicinal.learners.initialization import INITS
-from vicinal.learners.labeled_data import sort_by_class
-from vicinal.learners.metadata import take_fit_metadata
-from vicinal.learners.neighbor_fit import NeighborFit
+from vicinal.learners.configuration import Configuration
+from vicinal.learners.descent import FitOptions, check_rank, store_solution
+from vicinal.learners.fit_input import (
+    check_labeled,
+    check_on_device,
+    on_host,
+    stays_on_device,
+    take_fit_metadata,
+)
+from vicinal.learners.initialization import starting_factor
+from vicinal.learners.labeled_data import LabeledData, sort_by_class
+from vicinal.learners.neighbor_fit import NeighborFit, Sampling, backend_for, solver_for
+from vicinal.learners.parameters import (
+    CALLBACK,
+    COUNT,
+    NOT_NEGATIVE,
+    OPTIONAL_COUNT,
+    Array,
+    Choice,
+    Number,
+    ParameterConstraints,
+    check_n_components,
+    check_parameters,
+)
+from vicinal.learners.progress import logger, show_log
 from vicinal.solvers import SOLVERS, Solution
+
+CONSTRAINTS: ParameterConstraints = {
+    "n_components": OPTIONAL_COUNT,
+    "init": Choice(("auto", "identity", "pca", "lda", "random", "paper"), Array()),
+    "perplexity": Number(1, above_low=True),
+    "solver": Choice(("auto", *SOLVERS)),
+    "max_iter": COUNT,
+    "tol": NOT_NEGATIVE,
+    "backend": Choice((*BACKENDS, *DEVICE_BACKENDS)),
+    "batch_size": COUNT,
+    "n_references": Choice(("auto",), Number(2, whole=True)),
+    "callback": CALLBACK,
+}
 
 
 class NeighborLearner(MetricLearner):
     """A metric learner that minimizes the neighbor objective; subclasses say which one."""
 
+    _constraints: ClassVar[ParameterConstraints] = CONSTRAINTS
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
     def __init__(
@@ -87,48 +120,80 @@ class NeighborLearner(MetricLearner):
         -------
         self
         """
-        fit = self._prepare(X, y, metadata)
-        with single_threaded_blas():
-            solution = fit.run()
-        self._keep(fit, solution)
-        return self
-
-    def _prepare(self, X: Any, y: Any, metadata: dict[str, Any]) -> NeighborFit:
-        """Check everything that is given."""
         sample_weight, groups = take_fit_metadata(self, metadata)
-        if stays_on_device(X, self.backend):
-            X, y = check_device_data(self, X, on_host(y))
-        else:
-            X, y = validate_data(self, on_host(X), on_host(y), dtype=DTYPES, ensure_min_samples=2)
-        self._check_parameters(X.shape[1])
+        on_device = stays_on_device(X, self.backend)
+        given = check_on_device(X, y) if on_device else check_labeled(self, X, y)
+        check_parameters(self)
+        check_n_components(self.n_components, given.n_features)
+        configuration = self._configuration()
         data = sort_by_class(
-            X,
-            y,
+            given.X,
+            given.y,
             sample_weight=on_host(sample_weight),
             class_weight=self.class_weight,
             groups=on_host(groups),
         )
-        return NeighborFit(self, self._configuration(), data)
+        rng = check_random_state(self.random_state)
+        backend = backend_for(self.backend, data)
+        options = self._options(configuration, data, backend, rng)
+        sampling = Sampling(self.batch_size, self.n_references, rng)
+        fit = NeighborFit(configuration, data, options, sampling, backend)
+        with single_threaded_blas():
+            solution, n_excluded = fit.run(self._start(data, rng))
+        store_solution(
+            self,
+            given,
+            solution,
+            tol=self.tol,
+            components_=fit.to_components(solution.params),
+            classes_=data.classes,
+            solver_=options.solver,
+            n_excluded_=n_excluded,
+        )
+        self._warn_if_flat(solution)
+        return self
 
-    def _keep(self, fit: NeighborFit, solution: Solution) -> None:
-        self.classes_ = fit.classes
-        self.components_ = fit.to_components(solution.params)
-        self.solver_ = fit.solver
-        self.n_excluded_ = fit.n_excluded
-        store_evidence(self, solution, stacklevel=4)
-        warn_if_flat(self, solution, stacklevel=4)
+    def _options(
+        self,
+        configuration: Configuration,
+        data: LabeledData,
+        backend: str,
+        rng: np.random.RandomState,
+    ) -> FitOptions:
+        """How to descend; an impossible solver is an error."""
+        n, d = data.X.shape
+        check_rank(self.solver, self.n_components, d, "solver='lbfgs' or 'sgd'")
+        solver = solver_for(self.solver, n, backend)
+        name = type(self).__name__
+        if self.verbose:
+            show_log()
+            logger.info("%s uses solver %s", name, solver)
+        drawn = {"batch_size": self.batch_size, "random_state": rng}
+        return FitOptions(
+            name=name,
+            solver=solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self.callback,
+            verbose=self.verbose,
+            refresh_every=configuration.refresh_every,
+            solver_options=drawn if solver == "sgd" else {},
+        )
 
-    def _check_parameters(self, d: int) -> None:
-        """Every parameter that can be wrong by itself, before any work is done."""
-        check_n_components(self.n_components, d)
-        check_choice("init", self.init, INITS, or_array=True)
-        check_choice("solver", self.solver, ("auto", *SOLVERS))
-        check_choice("backend", self.backend, (*BACKENDS, *DEVICE_BACKENDS))
-        check_scalar(self.perplexity, "perplexity", Real, min_val=1, include_boundaries="neither")
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_scalar(self.tol, "tol", Real, min_val=0)
-        check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
-        if self.n_references != "auto":
-            check_scalar(self.n_references, "n_references", Integral, min_val=2)
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError("callback must be a function of one FitProgress, or None")
+    def _start(self, data: LabeledData, rng: np.random.RandomState) -> FloatArray:
+        """L to start from, in the units of ``data.X``: that of an earlier fit where asked for."""
+        m = self.n_components or data.X.shape[1]
+        warm = self.warm_start and hasattr(self, "components_")
+        init = self.components_ if warm else self.init
+        return starting_factor(init, data, m, self.perplexity, rng)
+
+    def _warn_if_flat(self, solution: Solution) -> None:
+        """Tell where a run ended where it began: a minimum if it was a warm start, else a fault."""
+        ended_at_once = solution.stop_reason == "gradient" and solution.n_iter == 0
+        if ended_at_once and solution.value != 0 and not self.warm_start:
+            warn_user(
+                f"The objective of {type(self).__name__} is flat at the start, nothing was "
+                "learned: the scale of the start is far from the data's. Use init='auto', or "
+                "standardize the features.",
+                SaturatedStartWarning,
+            )

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from vicinal._typing import FloatArray
-from vicinal.learners.configuration import check_choice
+from vicinal.learners.parameters import Array, Choice
 
 PRIORS = ("identity", "covariance")
 
@@ -25,7 +25,7 @@ def prior_matrix(prior: Any, X: FloatArray) -> FloatArray:
         "covariance" is the inverse covariance of X, whose distance is Mahalanobis' own.
     X : (n, d) in float64
     """
-    check_choice("prior", prior, PRIORS, or_array=True)
+    Choice(PRIORS, Array()).check("prior", prior)
     d = X.shape[1]
     if isinstance(prior, str):
         return np.eye(d) if prior == "identity" else _inverse_covariance(X)

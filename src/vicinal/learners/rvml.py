@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils import check_scalar
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from vicinal._typing import FloatArray
-from vicinal.learners.base import DTYPES, MetricLearner
-from vicinal.learners.configuration import check_choice
-from vicinal.learners.labeled_data import encode_labels
+from vicinal.learners.base import MetricLearner
+from vicinal.learners.fit_input import check_labeled, in_units_of_data, store_fit
+from vicinal.learners.labeled_data import encode_labels, safe_unit
+from vicinal.learners.parameters import POSITIVE, Choice, ParameterConstraints, check_parameters
 from vicinal.learners.virtual_points import class_corners, mean_distance, transported_points
-
-VIRTUAL_POINTS = ("classes", "transport")
-KERNELS = ("linear", "rbf")
 
 
 class RVML(MetricLearner):
@@ -88,6 +84,16 @@ class RVML(MetricLearner):
     True
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        "regularization": POSITIVE,
+        "virtual_points": Choice(("classes", "transport")),
+        "kernel": Choice(("linear", "rbf")),
+        "gamma": Choice((None,), POSITIVE),
+    }
+
+    X_fit_: FloatArray | None
+    gamma_: float | None
+
     def __init__(
         self,
         regularization: float = 0.01,
@@ -110,31 +116,36 @@ class RVML(MetricLearner):
         y : array-like of shape (n_samples,)
             Class labels.
         """
-        rows, labels = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self._check_parameters()
-        self.classes_, codes = encode_labels(labels)
-        centered = rows.astype(np.float64)
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        classes, codes = encode_labels(given.y)
+        rows, dtype = given.X.astype(np.float64), given.X.dtype
+        unit = safe_unit(rows) if self.kernel == "linear" else 1.0
+        centered = rows / unit
         centered -= centered.mean(axis=0)
-        classes = self.virtual_points == "classes"
-        V = class_corners(codes) if classes else transported_points(centered, codes)
-        self.X_fit_ = None if self.kernel == "linear" else rows.copy()
-        self.gamma_ = None if self.kernel == "linear" else self._kernel_coefficient(centered)
-        components, objective = self._regress(centered, V)
-        self.components_ = components.astype(rows.dtype)
-        self.virtual_points_ = V.astype(rows.dtype)
-        self.objective_ = objective
-        self.converged_ = True
-        self.stop_reason_ = "closed form"
+        by_class = self.virtual_points == "classes"
+        with np.errstate(over="ignore", invalid="ignore"):
+            V = class_corners(codes) if by_class else transported_points(centered * unit, codes)
+            gamma = None if self.kernel == "linear" else self._kernel_coefficient(centered)
+            fitted = np.isfinite(V).all() and (gamma is None or 0 < gamma < np.inf)
+        if not fitted:
+            raise ValueError(
+                "The distances between the rows of X over- or underflow; standardize X, or use "
+                "virtual_points='classes' and kernel='linear'"
+            )
+        L, objective = self._regress(centered, V, gamma, unit)
+        outcome = {
+            "classes_": classes,
+            "X_fit_": None if gamma is None else given.X.copy(),
+            "gamma_": gamma,
+            "components_": in_units_of_data(L, unit, dtype),
+            "virtual_points_": V.astype(dtype),
+            "objective_": objective,
+            "converged_": True,
+            "stop_reason_": "closed form",
+        }
+        store_fit(self, {**given.attributes, **outcome})
         return self
-
-    def _check_parameters(self) -> None:
-        check_scalar(
-            self.regularization, "regularization", Real, min_val=0, include_boundaries="neither"
-        )
-        check_choice("virtual_points", self.virtual_points, VIRTUAL_POINTS)
-        check_choice("kernel", self.kernel, KERNELS)
-        if self.gamma is not None:
-            check_scalar(self.gamma, "gamma", Real, min_val=0, include_boundaries="neither")
 
     def _kernel_coefficient(self, X: FloatArray) -> float:
         if self.gamma is not None:
@@ -142,19 +153,22 @@ class RVML(MetricLearner):
         a = mean_distance(X)
         return 0.5 / a**2 if a > 0 else 1.0
 
-    def _regress(self, X: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``components_``, and the minimized sum."""
+    def _regress(
+        self, X: FloatArray, V: FloatArray, gamma: float | None, unit: float
+    ) -> tuple[FloatArray, float]:
+        """``components_`` for samples that were divided by ``unit``, and the minimized sum."""
         n, d = X.shape
-        penalty = self.regularization * n
-        if self.gamma_ is None:
+        regularization = self.regularization / unit**2  # ‖L‖² is in units of X⁻²
+        penalty = regularization * n
+        if gamma is None:
             L = solve_primal(X, V, penalty) if d <= n else solve_dual(X, V, penalty)
             Z, norm = X @ L.T, float((L**2).sum())
         else:
-            K = rbf_kernel(X, gamma=self.gamma_)
+            K = rbf_kernel(X, gamma=gamma)
             L = solve_ridge(K, V, penalty).T
             Z = K @ L.T
             norm = float((Z * L.T).sum())  # of the regression, in the space of the kernel
-        return L, float(((Z - V) ** 2).sum() / n) + self.regularization * norm
+        return L, float(((Z - V) ** 2).sum() / n) + regularization * norm
 
     def _embed(self, X: FloatArray) -> FloatArray:
         """``components_`` applied to X itself, or to k(x) for every row x."""

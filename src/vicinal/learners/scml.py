@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from copy import copy
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_random_state, check_scalar
+from sklearn.utils import check_array, check_random_state
 
-from vicinal._typing import FloatArray
-from vicinal.learners.configuration import check_choice
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.learners.fit_input import FitInput, check_labeled
+from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.local_bases import local_lda, triplet_directions
+from vicinal.learners.parameters import (
+    NOT_NEGATIVE,
+    OPTIONAL_COUNT,
+    POSITIVE,
+    Array,
+    Choice,
+    ParameterConstraints,
+    check_n_components,
+    check_parameters,
+)
 from vicinal.learners.progress import fit_callback
-from vicinal.learners.rank_one_learner import Composed, CompositionLearner, TripletData
+from vicinal.learners.rank_one_metrics import (
+    CONSTRAINTS,
+    Composed,
+    TripletData,
+    components_of,
+    labeled_triplets,
+    store_composed,
+    triplet_data,
+)
 from vicinal.learners.smoothed_hinge import BestByHinge, SmoothedHinge
+from vicinal.learners.supervision import Triplets
+from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.solvers import Progress, accelerated_projected_gradient
 
 MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
@@ -26,7 +46,7 @@ WIDTH = 1e-3
 """Of the smoothed kink: what the hinge loss is off by is at most half of it."""
 
 
-class SCML(CompositionLearner):
+class SCML(TripletLearner):
     r"""Sparse Compositional Metric Learning: a few of many local discriminant directions.
 
     The metric M = Σ_k w_k b_k b_kᵀ is composed of fixed bases b_k; minimized over w ≥ 0 is
@@ -126,6 +146,17 @@ class SCML(CompositionLearner):
     True
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        **CONSTRAINTS,
+        "beta": NOT_NEGATIVE,
+        "gamma": POSITIVE,
+        "basis": Choice(("auto", "lda", "triplets"), Array()),
+        "solver": Choice(tuple(MAX_ITER)),
+        "n_basis": OPTIONAL_COUNT,
+        "batch_size": OPTIONAL_COUNT,
+        "max_iter": OPTIONAL_COUNT,
+    }
+
     def __init__(
         self,
         beta: float = 1e-5,
@@ -190,10 +221,32 @@ class SCML(CompositionLearner):
         >>> [len(learner.weights_) < len(bases) for learner in path]
         [True, True]
         """
-        learner = copy(self)  # to look for bases fits nothing
-        X, codes = learner._check_labeled(X, y)
-        data = learner._prepare(X, learner._triplets_from_labels(X, codes), codes)
-        return np.asarray(learner._bases(data, check_random_state(learner.random_state)))
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        _, codes = encode_labels(given.y)
+        triplets, _ = self._triplets_from_labels(given, codes)
+        data = triplet_data(given.X, triplets, codes, self.rescale)
+        return np.asarray(self._bases(data, check_random_state(self.random_state)))
+
+    def _triplets_from_labels(
+        self, given: FitInput, codes: IndexArray
+    ) -> tuple[Triplets, Mapping[str, object]]:
+        return labeled_triplets(given.X, codes, self.n_similar, self.n_dissimilar)
+
+    def _learn_triplets(
+        self, given: FitInput, triplets: Triplets, codes: IndexArray | None
+    ) -> None:
+        check_n_components(self.n_components, given.n_features)
+        data = triplet_data(given.X, triplets, codes, self.rescale)
+        store_composed(
+            self,
+            given,
+            self._compose(data),
+            scale=data.scale,
+            n_components=self.n_components,
+            tol=self.tol,
+            may_converge=self.solver == "smoothed",
+        )
 
     def _compose(self, data: TripletData) -> Composed:
         rng = check_random_state(self.random_state)
@@ -204,7 +257,7 @@ class SCML(CompositionLearner):
             self.callback,
             self.verbose,
             0,
-            lambda w: self._to_components(w, bases, data.scale),
+            lambda w: components_of(w, bases, data.scale, self.n_components),
         )
         best = BestByHinge(problem, report)
         if self.solver != "smoothed":
@@ -257,19 +310,6 @@ class SCML(CompositionLearner):
         else:
             bases = triplet_directions(data.sums.X, data.triplets, self.n_basis or 20 * d, rng)
         return bases if len(bases) else np.eye(d)  # the axes where nothing separates
-
-    def _may_converge(self) -> bool:
-        return self.solver == "smoothed"
-
-    def _check_parameters(self, d: int) -> None:
-        super()._check_parameters(d)
-        check_scalar(self.beta, "beta", Real, min_val=0)
-        check_scalar(self.gamma, "gamma", Real, min_val=0, include_boundaries="neither")
-        check_choice("basis", self.basis, ("auto", "lda", "triplets"), or_array=True)
-        check_choice("solver", self.solver, tuple(MAX_ITER))
-        for name in ("n_basis", "batch_size", "max_iter"):
-            if getattr(self, name) is not None:
-                check_scalar(getattr(self, name), name, Integral, min_val=1)
 
 
 def _given_bases(basis: Any, n_basis: int | None, d: int) -> FloatArray:

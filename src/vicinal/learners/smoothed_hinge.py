@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.learners.rank_one_learner import Composed
+from vicinal.learners.rank_one_metrics import Composed
 from vicinal.learners.triplet_margins import TripletSums, compose
 from vicinal.solvers import Progress
 

@@ -1,33 +1,32 @@
-"""Learners of pairs or of triplets: the same algorithm, fed by labels or by the user."""
+"""Learners from pairs or triplets: the same algorithm, fed by labels or by the user.
+
+Another kind of supervision (quadruplets, chunks of samples that belong together) takes a frozen
+value and its check in ``supervision``, and a base class like those below: ``fit`` checks the input,
+makes the supervision from labels and learns; ``fit_quadruplets`` or ``fit_chunks`` checks what the
+user gives and learns the same way. Learning ends in ``store_fit`` or ``store_solution``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from vicinal._typing import FloatArray, IndexArray
-from vicinal.learners.base import DTYPES, MetricLearner
+from vicinal._typing import IndexArray
+from vicinal.learners.base import MetricLearner
+from vicinal.learners.fit_input import FitInput, check_labeled, check_unlabeled
 from vicinal.learners.labeled_data import encode_labels
+from vicinal.learners.parameters import check_parameters
 from vicinal.learners.supervision import Pairs, Triplets, check_pairs, check_triplets
 
 
-class _WeakLearner(MetricLearner):
-    """What both kinds share: labels are checked the same way before anything is drawn from them."""
+class PairLearner(MetricLearner):
+    """Learns from pairs. Subclasses say how pairs come from labels, and what is learned of them."""
 
     random_state: Any
-
-    def _check_labeled(self, X: Any, y: Any) -> tuple[FloatArray, IndexArray]:
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        self.classes_, codes = encode_labels(y)
-        return X, codes
-
-
-class PairLearner(_WeakLearner):
-    """Learns from pairs. Subclasses say how pairs come from labels, and what is learned of them."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the metric from pairs that are drawn from class labels.
@@ -38,9 +37,12 @@ class PairLearner(_WeakLearner):
         y : array-like of shape (n_samples,)
             Class labels.
         """
-        X, codes = self._check_labeled(X, y)
-        pairs = self._pairs_from_labels(X, codes, check_random_state(self.random_state))
-        return self._learn_pairs(X, pairs)
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        classes, codes = encode_labels(given.y)
+        pairs = self._pairs_from_labels(codes, check_random_state(self.random_state))
+        self._learn_pairs(given.adding(classes_=classes), pairs)
+        return self
 
     def fit_pairs(self, X: Any, pairs: Any, similar: ArrayLike) -> Self:
         """Learn the metric from given pairs.
@@ -53,19 +55,20 @@ class PairLearner(_WeakLearner):
         similar : array-like of shape (n_pairs,)
             Which pairs ought to be near each other: booleans, 1/0 or +1/−1.
         """
-        X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2)
-        return self._learn_pairs(X, check_pairs(pairs, similar, len(X)))
+        given = check_unlabeled(self, X)
+        check_parameters(self)
+        self._learn_pairs(given, check_pairs(pairs, similar, len(given.X)))
+        return self
 
-    def _pairs_from_labels(
-        self, X: FloatArray, codes: IndexArray, rng: np.random.RandomState
-    ) -> Pairs:
+    def _pairs_from_labels(self, codes: IndexArray, rng: np.random.RandomState) -> Pairs:
         raise NotImplementedError
 
-    def _learn_pairs(self, X: FloatArray, pairs: Pairs) -> Self:
+    def _learn_pairs(self, given: FitInput, pairs: Pairs) -> None:
+        """Learn from the pairs, and set all attributes at the end."""
         raise NotImplementedError
 
 
-class TripletLearner(_WeakLearner):
+class TripletLearner(MetricLearner):
     """Learns from triplets. Subclasses say how they come from labels, and what is learned."""
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -77,8 +80,12 @@ class TripletLearner(_WeakLearner):
         y : array-like of shape (n_samples,)
             Class labels.
         """
-        X, codes = self._check_labeled(X, y)
-        return self._learn_triplets(X, self._triplets_from_labels(X, codes), codes)
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        classes, codes = encode_labels(given.y)
+        triplets, attributes = self._triplets_from_labels(given, codes)
+        self._learn_triplets(given.adding(classes_=classes, **attributes), triplets, codes)
+        return self
 
     def fit_triplets(self, X: Any, triplets: ArrayLike) -> Self:
         """Learn the metric from given triplets.
@@ -89,11 +96,19 @@ class TripletLearner(_WeakLearner):
         triplets : array-like of int of shape (n_triplets, 3)
             Row indices (i, j, l) of X: i ought to be nearer to j than to l.
         """
-        X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2)
-        return self._learn_triplets(X, check_triplets(triplets, len(X)), None)
+        given = check_unlabeled(self, X)
+        check_parameters(self)
+        self._learn_triplets(given, check_triplets(triplets, len(given.X)), None)
+        return self
 
-    def _triplets_from_labels(self, X: FloatArray, codes: IndexArray) -> Triplets:
+    def _triplets_from_labels(
+        self, given: FitInput, codes: IndexArray
+    ) -> tuple[Triplets, Mapping[str, object]]:
+        """The triplets, and attributes that tell of them."""
         raise NotImplementedError
 
-    def _learn_triplets(self, X: FloatArray, triplets: Triplets, codes: IndexArray | None) -> Self:
+    def _learn_triplets(
+        self, given: FitInput, triplets: Triplets, codes: IndexArray | None
+    ) -> None:
+        """Learn from the triplets, and set all attributes at the end."""
         raise NotImplementedError

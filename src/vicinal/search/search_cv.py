@@ -17,10 +17,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray
-from vicinal.learners.base import DTYPES
-from vicinal.learners.configuration import check_choice
+from vicinal.learners.fit_input import DTYPES
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.neighbor_learner import NeighborLearner
+from vicinal.learners.parameters import check_choice
 from vicinal.learners.progress import show_log
 from vicinal.search.fold_search import (
     Contest,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels import choose_backend
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors, as_points
-from vicinal.learners.configuration import check_choice
+from vicinal.learners.parameters import check_choice
 
 SEARCH_BACKENDS = ("auto", "numba", "cuda")
 DEVICE = "cuda"

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 torch = pytest.importorskip("torch")
 
 import vicinal as vc  # noqa: E402
-from vicinal.learners.device_data import on_host  # noqa: E402
+from vicinal.learners.fit_input import on_host  # noqa: E402
 
 
 @pytest.fixture(scope="module")

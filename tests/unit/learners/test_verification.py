@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vicinal.learners.verification import best_threshold
+from vicinal.learners.base import best_threshold
 
 STRATEGIES = [
     ("accuracy", 1.0, None),

@@ -1,0 +1,162 @@
+"""Checks of parameters: every estimator declares what it takes, one function compares.
+
+An estimator has a class attribute ``_constraints``, a mapping from parameter names to constraints;
+``fit`` calls :func:`check_parameters` before any work is done. The error names the parameter, its
+value and what is possible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Protocol, TypeAlias
+
+
+class InvalidParameter(ValueError, TypeError):
+    """A parameter of an estimator has a value, or a type, that is not possible."""
+
+
+class Constraint(Protocol):
+    """A condition on one parameter."""
+
+    @property
+    def words(self) -> str:
+        """What is possible, as the end of the sentence "use …"."""
+        ...
+
+    def check(self, name: str, value: object) -> None:
+        """Raise an error that names the parameter unless its value is possible."""
+        ...
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number between two bounds: never NaN, and infinite only where that is said."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    whole: bool = False
+    above_low: bool = False
+    """Whether ``low`` itself is excluded."""
+    infinite: bool = False
+
+    @property
+    def words(self) -> str:
+        kind = "a number" if self.infinite else "a finite number"
+        kind = "a whole number" if self.whole else kind
+        low = "" if self.low == -math.inf else f" {'>' if self.above_low else '>='} {self.low:g}"
+        high = "" if self.high == math.inf else f" and <= {self.high:g}"
+        return kind + low + high
+
+    def check(self, name: str, value: object) -> None:
+        """The type first, then the bounds."""
+        if not isinstance(value, Integral if self.whole else Real):
+            kind, found = "int" if self.whole else "float", type(value).__name__
+            raise InvalidParameter(f"{name} must be an instance of {kind}, not {found}")
+        number = float(value)
+        above = number > self.low if self.above_low else number >= self.low
+        finite = math.isfinite(number) or (self.infinite and not math.isnan(number))
+        if not (above and number <= self.high and finite):
+            raise InvalidParameter(f"{name} == {value!r}, must be {self.words}")
+
+
+@dataclass(frozen=True)
+class Array:
+    """Anything array-like; its shape is checked where it is used."""
+
+    words = "an array"
+
+    def check(self, name: str, value: object) -> None:
+        if not hasattr(value, "__len__"):
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+
+
+@dataclass(frozen=True)
+class CountOrArray:
+    """A whole number of at least 1, or anything array-like."""
+
+    words = "a whole number >= 1, or an array"
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, Integral):
+            Number(1, whole=True).check(name, value)
+        elif not hasattr(value, "__len__"):
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+
+
+@dataclass(frozen=True)
+class Function:
+    """Something to call."""
+
+    words = "a function"
+
+    def check(self, name: str, value: object) -> None:
+        if not callable(value):
+            raise InvalidParameter(f"{name} must be a function, or None; got {value!r}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some names (None may be one), or what another constraint allows."""
+
+    names: tuple[str | None, ...]
+    otherwise: Constraint | None = None
+
+    @property
+    def words(self) -> str:
+        named = ", ".join(repr(name) for name in self.names)
+        also = "" if self.otherwise is None else f", or {self.otherwise.words}"
+        return f"{'one of ' if len(self.names) > 1 else ''}{named}{also}"
+
+    def check(self, name: str, value: object) -> None:
+        is_name = value is None or isinstance(value, str)
+        if is_name and value in self.names:
+            return
+        if is_name or self.otherwise is None:
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+        self.otherwise.check(name, value)
+
+
+ParameterConstraints: TypeAlias = Mapping[str, Constraint]
+"""Names of parameters, and what each may be."""
+
+COUNT = Number(1, whole=True)
+OPTIONAL_COUNT = Choice((None,), COUNT)
+POSITIVE = Number(0, above_low=True)
+NOT_NEGATIVE = Number(0)
+CALLBACK = Choice((None,), Function())
+
+
+class Constrained(Protocol):
+    """An estimator that declares what its parameters may be."""
+
+    @property
+    def _constraints(self) -> ParameterConstraints: ...
+
+
+def check_parameters(estimator: Constrained) -> None:
+    """Compare every parameter with its constraint.
+
+    Parameters
+    ----------
+    estimator : its class declares ``_constraints``
+    """
+    for name, constraint in estimator._constraints.items():
+        constraint.check(name, getattr(estimator, name))
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise an error that lists the choices unless ``value`` is one of them."""
+    Choice(choices).check(name, value)
+
+
+def check_n_components(n_components: int | None, d: int) -> None:
+    """Raise an error where there are fewer features than components."""
+    OPTIONAL_COUNT.check("n_components", n_components)
+    if n_components is not None and n_components > d:
+        raise InvalidParameter(
+            f"n_components={n_components} exceeds the {d} features of X; use at most {d}, or None "
+            "for all"
+        )
