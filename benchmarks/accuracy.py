@@ -198,7 +198,7 @@ def affordable(settings: tuple[dict[str, Any], ...], d: int) -> list[dict[str, A
 
 def fold_scores(rival: Rival, setting: dict[str, Any], X: Any, y: Any, fold: Any) -> np.ndarray:
     """Accuracies on the test rows of the fold: one a K, or one."""
-    from vicinal.search.search_scores import predict_all_k
+    from vicinal.validation.out_of_fold import predict_all_k
 
     model = pipeline(rival, setting, X.shape[1], None).fit(X[fold.train], y[fold.train])
     if not rival.is_metric:

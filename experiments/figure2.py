@@ -16,8 +16,8 @@ from experiments.methods import METHODS, Method, powers_of_two
 from experiments.records import Measurement
 from experiments.splits import prepare
 from experiments.store import Store
-from experiments.tuning import vote_hits
 from vicinal._typing import FloatArray
+from vicinal.validation.out_of_fold import Rows, correct_votes
 
 DATASET = "german"
 EXPONENTS = tuple(range(-9, 11))
@@ -59,15 +59,14 @@ class PathTask:
         parts = prepare(self.data, self.split)
         method = METHODS[self.method]
         assert isinstance(method, Method)
+        voters, asked = Rows(parts.X_train, parts.y_train), Rows(parts.X_test, parts.y_test)
         accuracies, factor = {}, None
         for gamma in sorted(self.gammas, reverse=True):
             learner = method.make(
                 {"alpha": self.alpha, "gamma": gamma}, "honest", self.split, factor
             )
             factor = learner.fit(parts.X_train, parts.y_train).components_
-            hits = vote_hits(
-                learner, (parts.X_train, parts.y_train), (parts.X_test, parts.y_test), NEIGHBORS
-            )
+            hits = correct_votes(learner.transform, voters, asked, np.array(NEIGHBORS))
             accuracies[gamma] = [round(float(h) / len(parts.y_test), 6) for h in hits]
         value = {
             "alpha": self.alpha,

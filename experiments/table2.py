@@ -15,8 +15,9 @@ from experiments.datasets import Dataset
 from experiments.methods import Automatic, Method
 from experiments.records import Result
 from experiments.splits import Parts, folds, prepare, with_wrong_labels
-from experiments.tuning import Training, tune, vote_hits
+from experiments.tuning import Training, tune
 from vicinal.kernels import DEVICE_BACKENDS
+from vicinal.validation.out_of_fold import Rows, correct_votes
 
 PROTOCOLS = ("honest", "paper", "noisy")
 """The last is the first, with a fifth of the training labels wrong."""
@@ -78,7 +79,8 @@ class ResultTask:
         ks = [choice.n_neighbors]
         if self.protocol == "paper":  # as its text suggests: the best K, on the test part
             ks = [k for k in method.neighbors("paper") if k <= len(parts.y_train)]
-        hits = vote_hits(learner, (parts.X_train, parts.y_train), (parts.X_test, parts.y_test), ks)
+        voters, asked = Rows(parts.X_train, parts.y_train), Rows(parts.X_test, parts.y_test)
+        hits = correct_votes(learner.transform, voters, asked, np.array(ks))
         return {
             "parameters": json.dumps(
                 {**choice.parameters, "K": ks[int(hits.argmax())], **method.computed_by}

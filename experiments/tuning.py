@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from experiments.methods import Method, Parameters, Stage
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.search.search_scores import predict_all_k
 from vicinal.validation.folds import Fold
+from vicinal.validation.out_of_fold import Rows, correct_votes
 
 FOLDS_FOR_ALL = 2
 """After these, and after every later fold, only the better half of a stage goes on."""
@@ -71,7 +70,7 @@ def tune(method: Method, training: Training) -> Choice:
     training : rows, folds, protocol and seed
     """
     smallest = min(len(fold.train) for fold in training.folds)
-    neighbors = [k for k in method.neighbors(training.protocol) if k <= smallest]
+    neighbors = np.array([k for k in method.neighbors(training.protocol) if k <= smallest])
     race = _Race(method, training, neighbors)
     best: _Candidate | None = None
     for stage in method.stages(training.protocol):
@@ -79,31 +78,12 @@ def tune(method: Method, training: Training) -> Choice:
     assert best is not None
     judged = sum(len(fold.test) for fold in training.folds)
     factor = best.factors.get(len(training.folds) - 1)
-    k = neighbors[int(best.hits.argmax())]
+    k = int(neighbors[best.hits.argmax()])
     return Choice(best.parameters, k, best.best / judged, race.n_fits, factor)
 
 
-def vote_hits(
-    learner: Any,
-    voters: tuple[FloatArray, IndexArray],
-    asked: tuple[FloatArray, IndexArray],
-    neighbors: Sequence[int],
-) -> IndexArray:
-    """(len(neighbors),) how many samples the majority of their K nearest voters gets right.
-
-    Parameters
-    ----------
-    learner : fitted; its space is where neighbors are near
-    voters, asked : samples and labels, either side
-    neighbors : the values of K, ascending
-    """
-    Z, queries = learner.transform(voters[0]), learner.transform(asked[0])
-    predicted = predict_all_k(Z, voters[1], queries, np.array(neighbors), "vote")
-    return np.asarray((predicted == asked[1]).sum(axis=1))
-
-
 class _Race:
-    def __init__(self, method: Method, training: Training, neighbors: Sequence[int]) -> None:
+    def __init__(self, method: Method, training: Training, neighbors: IndexArray) -> None:
         self.method, self.training, self.neighbors = method, training, neighbors
         self.n_fits = 0
 
@@ -123,28 +103,19 @@ class _Race:
     def _judge(
         self, running: list[_Candidate], number: int, fold: Fold, start: FloatArray | None
     ) -> None:
-        """Add the hits of one fold to those of the candidates, which follow the path of a stage."""
-        X, y = self.training.X, self.training.y
-        train, test = (X[fold.train], y[fold.train]), (X[fold.test], y[fold.test])
-        for candidate, learner in self._fitted(running, train, start):
-            candidate.hits = candidate.hits + vote_hits(learner, train, test, self.neighbors)
+        """Add the hits of one fold; with warm starts each candidate begins where the last ended."""
+        rows = Rows(self.training.X, self.training.y)
+        train, test = rows.take(fold.train), rows.take(fold.test)
+        for candidate in running:
+            learner = self.method.make(
+                candidate.parameters, self.training.protocol, self.training.seed, start
+            )
+            learner.fit(train.X, train.y)
+            hits = correct_votes(learner.transform, train, test, self.neighbors)
+            candidate.hits = candidate.hits + hits
             self.n_fits += 1
             if self.method.warm:
-                candidate.factors[number] = learner.components_
-
-    def _fitted(
-        self,
-        running: list[_Candidate],
-        train: tuple[FloatArray, IndexArray],
-        start: FloatArray | None,
-    ) -> Iterator[tuple[_Candidate, Any]]:
-        """The candidates with their metrics; with warm starts each from the one before it."""
-        protocol, seed = self.training.protocol, self.training.seed
-        for candidate in running:
-            learner = self.method.make(candidate.parameters, protocol, seed, start)
-            yield candidate, learner.fit(*train)
-            if self.method.warm:
-                start = learner.components_
+                candidate.factors[number] = start = learner.components_
 
 
 def _better_half(candidates: list[_Candidate]) -> list[_Candidate]:

@@ -27,9 +27,9 @@ from vicinal.automatic.tuning import (
     starting_metric,
     starts_in,
 )
-from vicinal.automatic.workers import Clock, work_through
 from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
+from vicinal.validation.schedule import Schedule, run_tasks
 from vicinal.voting.row_weights import VotingRows
 
 N_FOLDS = 5
@@ -50,15 +50,6 @@ class TuningProgress:
     total: int
     what: str
     seconds_left: float
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How the work is done; it changes the outcome only where the time runs out."""
-
-    clock: Clock
-    n_threads: int
-    report: Callable[[TuningProgress], object]
 
 
 @dataclass(frozen=True)
@@ -116,17 +107,18 @@ class AutomaticFit:
         ]
         return usable_folds(folds, codes)
 
-    def run(self, schedule: Schedule) -> Outcome:
-        """Tune, then choose a committee, or one metric that is learned again from all rows."""
+    def run(self, schedule: Schedule, report: Callable[[TuningProgress], object]) -> Outcome:
+        """Tune, then choose a committee, or one metric that is learned again from all rows.
+
+        ``report`` is told of every descent.
+        """
         parts = self._parts([fold.train for fold in self._folds], schedule)
         descents, starts = descents_in(parts[0]), starts_in(parts[0])
-        counter = _Counter(len(descents) * len(parts), schedule.report)
-        paths = run_descents(parts, schedule.clock, schedule.n_threads, counter.count)
-        scores = score_candidates(
-            self._samples, self._folds, paths.metrics, schedule.clock, schedule.n_threads
-        )
+        counter = _Counter(len(descents) * len(parts), report)
+        paths = run_descents(parts, schedule, counter.count)
+        scores = score_candidates(self._samples, self._folds, paths.metrics, schedule)
         complete = len(paths.metrics) == len(starts) + len(descents) * len(ITERATES)
-        timed_out = schedule.clock.is_up() and not complete
+        timed_out = schedule.deadline.is_over() and not complete
         order = rank(scores.errors, scores.log_losses)
         if self._mode == "committee":
             metrics, chosen, oof = self._committee(paths, scores, order)
@@ -148,8 +140,7 @@ class AutomaticFit:
         with warnings.catch_warnings():
             # Many classes with few members each: scikit-learn has said so of the whole data.
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            clock, n_threads = schedule.clock, schedule.n_threads
-            return work_through(self._samples.parts, rows, clock, n_threads)
+            return run_tasks(self._samples.parts, rows, schedule)
 
     def _committee(
         self, paths: Paths, scores: Scores, order: IndexArray

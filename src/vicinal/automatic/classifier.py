@@ -16,10 +16,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.automatic_fit import AutomaticFit, Schedule, TuningProgress
+from vicinal.automatic.automatic_fit import AutomaticFit, TuningProgress
 from vicinal.automatic.summary import describe
 from vicinal.automatic.voting_model import VotingModel
-from vicinal.automatic.workers import Clock, thread_count
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
 from vicinal.learners.base import MetricLearner
@@ -27,6 +26,7 @@ from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.fit_input import DTYPES, take_fit_metadata
 from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
 from vicinal.learners.progress import logger, show_log
+from vicinal.validation.schedule import Deadline, Schedule, thread_count
 from vicinal.voting.row_weights import VotingRows
 
 
@@ -177,11 +177,12 @@ class ANNClassifier(VotingModel, ClassifierMixin, MetricLearner):
         warn_of_identifiers(X, getattr(self, "feature_names_in_", None), stacklevel=3)
         rng = check_random_state(self.random_state)
         work = AutomaticFit(self.mode, X.astype(np.float64), voters, groups, self.effort, rng)
+        # One thread per task: results do not depend on the number of tasks at a time.
         schedule = Schedule(
-            Clock.starting_now(self.max_time), thread_count(self.n_jobs), self._report_progress
+            Deadline.after(self.max_time), thread_count(self.n_jobs), kernel_threads=1
         )
         with single_threaded_blas():
-            outcome = work.run(schedule)
+            outcome = work.run(schedule, self._report_progress)
         self.classes_, self.X_fit_, self.y_fit_ = classes, X, codes
         self.row_weights_, self.prior_ = voters.weights, voters.prior
         self.n_samples_fit_ = len(X)

@@ -122,7 +122,9 @@ def metric_path(
         tol=TOL,
         callback=keep,
     )
-    if solution.stop_reason not in ("callback", "interrupted"):
+    if solution.stop_reason == "interrupted":
+        raise KeyboardInterrupt
+    if solution.stop_reason != "callback":
         end = part.components(solution.params)
         kept |= {iterate: end for iterate in iterates if iterate > solution.n_iter}
     return MetricPath(kept, np.asarray(solution.history) / part.data.weights.sum())

@@ -17,11 +17,12 @@ from vicinal.automatic.metric_path import (
     TrainingPart,
     metric_path,
 )
-from vicinal.automatic.workers import Clock, work_through
 from vicinal.features.hat_basis import HatBasis
 from vicinal.features.spaces import SpaceName, make_spaces
 from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
 from vicinal.validation.folds import Fold
+from vicinal.validation.out_of_fold import gather_out_of_fold
+from vicinal.validation.schedule import Schedule, run_tasks
 from vicinal.voting.row_weights import VotingRows
 from vicinal.voting.votes import (
     N_NEIGHBORS,
@@ -103,10 +104,7 @@ def starts_in(parts: Parts) -> dict[str, SpaceName]:
 
 
 def run_descents(
-    folds: Sequence[Parts],
-    clock: Clock,
-    n_threads: int,
-    done: Callable[[str, int], object],
+    folds: Sequence[Parts], schedule: Schedule, done: Callable[[str, int], object]
 ) -> Paths:
     """All descents on all folds; kept are the iterates that every fold has reached.
 
@@ -114,13 +112,14 @@ def run_descents(
     """
 
     def descend(task: tuple[Descent, int]) -> MetricPath:
-        if clock.is_up():
+        if deadline.is_over():
             return MetricPath({}, np.empty(0))
-        return metric_path(folds[task[1]][task[0].space], task[0], stop=clock.is_up)
+        return metric_path(folds[task[1]][task[0].space], task[0], stop=deadline.is_over)
 
+    deadline = schedule.deadline
     descents = descents_in(folds[0])
     tasks = [(descent, fold) for descent in descents for fold in range(len(folds))]
-    found = work_through(descend, tasks, clock, n_threads, lambda task: done(task[0].name, task[1]))
+    found = run_tasks(descend, tasks, schedule, lambda task, path: done(task[0].name, task[1]))
     metrics = {
         MetricName(name, 0): [starting_metric(parts[space]) for parts in folds]
         for name, space in starts_in(folds[0]).items()
@@ -157,8 +156,7 @@ def score_candidates(
     samples: Samples,
     folds: Sequence[Fold],
     metrics: dict[MetricName, list[FloatArray]],
-    clock: Clock,
-    n_threads: int,
+    schedule: Schedule,
 ) -> Scores:
     """One neighbor search a metric and fold gives the votes for every K."""
     smallest = min(len(fold.train) for fold in folds)
@@ -171,7 +169,7 @@ def score_candidates(
         found = all_neighbors(Z[folds[f].test], Z[folds[f].train], max(ks) + 1, ids=folds[f].train)
         return found, _losses(samples.voters, folds[f].test, found, ks)
 
-    results = work_through(search, names, clock, n_threads)
+    results = run_tasks(search, names, schedule)
     losses = np.sum(
         np.reshape([loss for _, loss in results], (len(metrics), len(folds), -1, 2)), axis=1
     )  # (metrics, rules, 2)
@@ -199,15 +197,9 @@ def out_of_fold(
     samples: Samples, folds: Sequence[Fold], scores: Scores, candidate: Candidate
 ) -> FloatArray:
     """(n, c) the mean probabilities that a candidate gives to rows that it was not learned from."""
-    P = np.zeros((len(samples.X), len(samples.voters.prior)))
-    tested = np.zeros(len(samples.X))
-    for f, fold in enumerate(folds):
-        neighbors = scores.neighbors[candidate.metric, f]
-        weights = vote_weights(
-            neighbors, samples.voters.weights, candidate.vote, candidate.n_neighbors
-        )
-        P[fold.test] += weights.class_probabilities(samples.voters)
-        tested[fold.test] += 1
-    P[tested == 0] = samples.voters.prior
-    P /= np.maximum(tested, 1)[:, None]
-    return P
+    voters, vote, k = samples.voters, candidate.vote, candidate.n_neighbors
+    found = (scores.neighbors[candidate.metric, f] for f in range(len(folds)))
+    weights = (vote_weights(neighbors, voters.weights, vote, k) for neighbors in found)
+    predictions = (of_fold.class_probabilities(voters) for of_fold in weights)
+    prior = np.tile(voters.prior, (len(samples.X), 1))
+    return gather_out_of_fold(predictions, folds, prior)

@@ -31,12 +31,12 @@ from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
 from vicinal.tables.target import class_labels, labels_like
-from vicinal.tables.watch import Watch
 from vicinal.validation.folds import Fold, stratified_folds, usable_folds
+from vicinal.validation.schedule import Deadline, Schedule, run_tasks
 
 
 @dataclass(frozen=True)
-class Trial:
+class MethodTrial:
     """One fit on the training rows of a split, judged by its test rows."""
 
     accuracy: float
@@ -45,7 +45,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Contest:
+class Comparison:
     """What the methods are compared on."""
 
     table: pd.DataFrame
@@ -104,60 +104,70 @@ def compare(
         text = f"{unknown[0]!r} is unknown; use {', '.join(METHODS)}"
         raise typer.BadParameter(text, param_hint="--methods")
     output, seconds = Output(as_json), seconds_of(max_time)
-    contest = _read(train, target, group, seed)
-    folds = contest.folds(splits)
-    trials: dict[str, list[Trial]] = {name: [] for name in names}
+    comparison = _read(train, target, group, seed)
+    folds = comparison.folds(splits)
+    trials: dict[str, list[MethodTrial]] = {name: [] for name in names}
     interrupted = False
     try:
-        _run(contest, folds, trials, seconds)
+        _run(comparison, folds, trials, seconds)
     except KeyboardInterrupt:
         interrupted = True
-    _tell(_standings(trials), len(contest.table), len(folds), output)
+    _tell(_standings(trials), len(comparison.table), len(folds), output)
     if interrupted:
         raise KeyboardInterrupt("interrupted; the table shows what was done before")
 
 
-def _read(train: Path, target: str, group: str | None, seed: int) -> Contest:
+def _read(train: Path, target: str, group: str | None, seed: int) -> Comparison:
     table = read_table(train, [target] if group is None else [target, group])
     require_column(table, target, "--target")
     require_column(table, group, "--group")
-    return Contest(table[table[target].notna()], target, group, seed)
+    return Comparison(table[table[target].notna()], target, group, seed)
 
 
 def _run(
-    contest: Contest,
+    comparison: Comparison,
     folds: list[Fold],
-    trials: dict[str, list[Trial]],
+    trials: dict[str, list[MethodTrial]],
     seconds: float | None,
 ) -> None:
     """Fold by fold, so that an interrupt leaves all methods equally far; time is shared alike."""
     jobs = [(name, fold) for fold in folds for name in trials]
-    watch = Watch(seconds)
+    schedule = Schedule(Deadline.after(seconds))
+
+    def fit_and_judge(number: int) -> MethodTrial:
+        name, fold = jobs[number]
+        bar(f"{len(jobs)} fits", number / len(jobs))
+        remaining = schedule.deadline.remaining
+        left = None if remaining is None else remaining / (len(jobs) - number)
+        return _try(comparison, fold, FitSettings(name, comparison.seed, left))
+
     with collected_warnings(), ProgressBar() as bar:
-        for i, (name, fold) in enumerate(jobs):
-            bar(f"{len(jobs)} fits", i / len(jobs))
-            left = None if watch.remaining is None else watch.remaining / (len(jobs) - i)
-            trials[name].append(_try(contest, fold, FitSettings(name, contest.seed, left)))
+        run_tasks(
+            fit_and_judge,
+            range(len(jobs)),
+            schedule,
+            done=lambda number, trial: trials[jobs[number][0]].append(trial),
+        )
 
 
-def _try(contest: Contest, fold: Fold, settings: FitSettings) -> Trial:
-    train, test = (contest.table.iloc[rows] for rows in fold)
+def _try(comparison: Comparison, fold: Fold, settings: FitSettings) -> MethodTrial:
+    train, test = (comparison.table.iloc[rows] for rows in fold)
     start = monotonic()
     try:
         model = TableModel.fit(
-            train, contest.target, group_column=contest.group_column, settings=settings
+            train, comparison.target, group_column=comparison.group_column, settings=settings
         )
     except TableError:
         raise
     except ValueError as error:
         raise ValueError(f"{settings.method}: {error}") from error
     seconds = monotonic() - start
-    truth = labels_like(test[contest.target], model.classes)
+    truth = labels_like(test[comparison.target], model.classes)
     right = model.predict(test, ignore_unseen=True) == truth
-    return Trial(float(np.mean(right)), seconds, bool(model.provenance["timed_out"]))
+    return MethodTrial(float(np.mean(right)), seconds, bool(model.provenance["timed_out"]))
 
 
-def _standings(trials: dict[str, list[Trial]]) -> list[Standing]:
+def _standings(trials: dict[str, list[MethodTrial]]) -> list[Standing]:
     """The methods that were tried, best first; equal means share a rank."""
     tried = {name: done for name, done in trials.items() if done}
     means = {name: float(np.mean([t.accuracy for t in done])) for name, done in tried.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,8 @@ from vicinal.automatic.classifier import ANNClassifier
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.fitted_model import FittedModel
 from vicinal.reporting.plain_knn import plain_predictions
-from vicinal.validation.folds import stratified_folds
+from vicinal.validation.folds import Fold, stratified_folds
+from vicinal.validation.out_of_fold import gather_out_of_fold
 
 N_FOLDS = 5
 SEED = 0  # the same data give the same page
@@ -96,11 +96,6 @@ def _held_out(
 def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
     rows = np.asarray(model.oof_rows_, dtype=np.intp)
     codes = train.codes[rows]
-    plain = np.empty_like(rows)
-    for fit, left_out in _folds(codes):
-        plain[left_out], _ = plain_predictions(
-            train.A[rows[fit]], codes[fit], train.A[rows[left_out]]
-        )
     return Evaluation(
         protocol=f"Out-of-fold predictions of {len(rows):,} training rows: each is predicted by "
         "metrics that did not see it. The settings were chosen on the same folds, so expect "
@@ -109,7 +104,7 @@ def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: LabeledRows
         rows=rows,
         truth=codes,
         probabilities=aligned(np.asarray(model.oof_proba_), model.classes_, classes),
-        plain=plain,
+        plain=_plain_out_of_fold(train.A[rows], codes, _folds(codes)),
         plain_note=f"standardized, Euclidean, {N_FOLDS}-fold on the same rows, K by leave-one-out",
         majority=np.full(len(rows), np.bincount(train.codes).argmax()),
     )
@@ -117,14 +112,16 @@ def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: LabeledRows
 
 def _cross_validated(fitted: FittedModel, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
     n, codes = len(train.codes), train.codes
-    probabilities = np.zeros((n, len(classes)))
-    plain, majority = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
-    for fit, left_out in _folds(codes):
-        model = _refitted(fitted, train.X, classes[codes], fit)
-        queries = _safe_indexing(train.X, left_out)
-        probabilities[left_out] = aligned(model.predict_proba(queries), model.classes_, classes)
-        plain[left_out], _ = plain_predictions(train.A[fit], codes[fit], train.A[left_out])
-        majority[left_out] = np.bincount(codes[fit]).argmax()
+    folds = _folds(codes)
+
+    def predict(fold: Fold) -> FloatArray:
+        model = _refitted(fitted, train.X, classes[codes], fold.train)
+        queries = _safe_indexing(train.X, fold.test)
+        return aligned(model.predict_proba(queries), model.classes_, classes)
+
+    def most_frequent(fold: Fold) -> IndexArray:
+        return np.full(len(fold.test), np.bincount(codes[fold.train]).argmax())
+
     tuned = fitted.search is not None
     return Evaluation(
         protocol=f"{N_FOLDS}-fold cross-validation of {n:,} rows: each is predicted by a metric "
@@ -133,16 +130,23 @@ def _cross_validated(fitted: FittedModel, classes: NDArray[Any], train: LabeledR
         held_out=False,
         rows=np.arange(n),
         truth=codes,
-        probabilities=probabilities,
-        plain=plain,
+        probabilities=gather_out_of_fold(map(predict, folds), folds, np.zeros((n, len(classes)))),
+        plain=_plain_out_of_fold(train.A, codes, folds),
         plain_note="standardized, Euclidean, the same folds, K by leave-one-out",
-        majority=majority,
+        majority=gather_out_of_fold(map(most_frequent, folds), folds, np.zeros_like(codes)),
     )
 
 
-def _folds(codes: IndexArray) -> Iterator[tuple[IndexArray, IndexArray]]:
-    """(rows to fit, rows left out) of every fold."""
-    yield from stratified_folds(N_FOLDS, codes, None, SEED)
+def _folds(codes: IndexArray) -> list[Fold]:
+    return stratified_folds(N_FOLDS, codes, None, SEED)
+
+
+def _plain_out_of_fold(A: FloatArray, codes: IndexArray, folds: list[Fold]) -> IndexArray:
+    """(n,) classes that plain K-NN predicts for the rows A (n, d), by the folds without them."""
+    predictions = (
+        plain_predictions(A[fold.train], codes[fold.train], A[fold.test])[0] for fold in folds
+    )
+    return gather_out_of_fold(predictions, folds, np.zeros_like(codes))
 
 
 def _refitted(fitted: FittedModel, X: Any, y: NDArray[Any], rows: IndexArray) -> Pipeline:

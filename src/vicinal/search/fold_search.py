@@ -1,4 +1,4 @@
-"""Walking a path of fits on one fold, and on all folds at once."""
+"""Fits along a path of settings, on one fold and on all folds at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
@@ -20,28 +20,15 @@ from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.progress import logger
-from vicinal.search.search_scores import Rule, score_path
-from vicinal.search.warm_start_chain import Point, Step
+from vicinal.search.grid import Point, Step
 from vicinal.validation.folds import Fold
+from vicinal.validation.out_of_fold import Rows, Rule, correct_votes
+from vicinal.validation.schedule import Deadline, Schedule, run_tasks
 from vicinal.voting.neighbor_search import search_backend
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Rows to learn from: X (n, d), labels y (n,), and what else ``fit`` takes a row."""
-
-    X: FloatArray
-    y: NDArray[Any]
-    metadata: dict[str, NDArray[Any]]
-
-    def take(self, rows: IndexArray) -> Sample:
-        """Only these rows."""
-        metadata = {name: values[rows] for name, values in self.metadata.items()}
-        return Sample(self.X[rows], self.y[rows], metadata)
-
-
 def check_metadata(metadata: dict[str, Any], codes: IndexArray) -> dict[str, NDArray[Any]]:
-    """One entry a row, of what ``fit`` takes; None is as good as nothing."""
+    """The keywords of ``fit`` that are given, with one entry per row; None means not given."""
     unknown = set(metadata) - {"sample_weight", "groups"}
     if unknown:
         raise TypeError(
@@ -51,7 +38,7 @@ def check_metadata(metadata: dict[str, Any], codes: IndexArray) -> dict[str, NDA
     given = {name: np.asarray(values) for name, values in metadata.items() if values is not None}
     for name, values in given.items():
         if values.shape != codes.shape:
-            raise ValueError(f"{name} must have one entry a sample {codes.shape}: {values.shape}")
+            raise ValueError(f"{name} must have one entry per sample {codes.shape}: {values.shape}")
     if "sample_weight" in given and len(np.unique(codes[given["sample_weight"] > 0])) < 2:
         raise ValueError("sample_weight must be positive in at least two classes")
     return given
@@ -59,58 +46,66 @@ def check_metadata(metadata: dict[str, Any], codes: IndexArray) -> dict[str, NDA
 
 @dataclass(frozen=True)
 class Trial:
-    """What one fit was worth on one fold."""
+    """The scores of one fit on one fold."""
 
     point: Point
-    accuracies: NDArray[np.float64]
+    accuracies: FloatArray
     """(number of K,)"""
     n_iter: int
     seconds: float
 
 
 @dataclass(frozen=True)
-class Contest:
+class SearchSetup:
     """What is the same on every fold."""
 
     estimator: NeighborLearner
-    sample: Sample
-    codes: IndexArray
-    """(n,) the classes of the sample as integers."""
+    rows: Rows
     ks: IndexArray
     rule: Rule
     standardize: bool
 
-    def score(self, L: FloatArray, X: FloatArray, fold: Fold) -> NDArray[np.float64]:
+    def parts(self, fold: Fold) -> tuple[Rows, Rows]:
+        """The training and the test rows of a fold, standardized by the former if asked for."""
+        train, test = self.rows.take(fold.train), self.rows.take(fold.test)
+        if not self.standardize:
+            return train, test
+        scaler = scaler_of(train.X)
+        return replace(train, X=scaler.transform(train.X)), replace(
+            test, X=scaler.transform(test.X)
+        )
+
+    def score(self, L: FloatArray, train: Rows, test: Rows) -> FloatArray:
         """(number of K,) accuracies of a metric L (m, d), by neighbors found as the fits are."""
         backend = search_backend(self.estimator.backend)
-        return score_path([L], X, self.codes, fold, self.ks, self.rule, backend)[0]
+        hits = correct_votes(lambda X: X @ L.T, train, test, self.ks, self.rule, backend)
+        return hits / len(test.y)
 
 
 @dataclass(frozen=True)
-class FoldWalk:
+class FoldSearch:
     """A fold, and the solutions found on it so far."""
 
-    contest: Contest
+    setup: SearchSetup
     fold: Fold
     solutions: dict[Point, FloatArray] = field(default_factory=dict)
-    """L (m, d) of every visited point: what its neighbors start from."""
+    """L (m, d) of every visited point, from which fits at other points start."""
 
-    def run(self, steps: Sequence[Step], *, warm: bool, log: str = "") -> list[Trial]:
-        """Fit and score every step."""
-        contest, fold = self.contest, self.fold
-        sample = contest.sample
-        if contest.standardize:
-            scaler = scaler_of(sample.X[fold.train])
-            sample = replace(sample, X=scaler.transform(sample.X))
-        part = sample.take(fold.train)
-        trials = []
+    def run(
+        self, steps: Sequence[Step], *, warm: bool, deadline: Deadline, log: str = ""
+    ) -> list[Trial]:
+        """Fit and score every step, until an interrupt."""
+        train, test = self.setup.parts(self.fold)
+        trials: list[Trial] = []
         for step in steps:
+            if deadline.is_over():
+                break
             begin = time.perf_counter()
             start = self.solutions.get(step.start) if warm and step.start else None
-            learner = fit_at(contest.estimator, step.point, part, start)
+            learner = fit_at(self.setup.estimator, step.point, train, start)
             self.solutions[step.point] = L = learner.components_
             seconds = time.perf_counter() - begin
-            scores = contest.score(L, sample.X, fold)
+            scores = self.setup.score(L, train, test)
             trials.append(Trial(step.point, scores, learner.n_iter_, seconds))
             if log:
                 reached = f"accuracy {scores.max():.4f}, {learner.n_iter_} iterations"
@@ -124,7 +119,7 @@ def scaler_of(X: FloatArray) -> StandardScaler:
 
 
 def fit_at(
-    estimator: NeighborLearner, point: Point, sample: Sample, start: FloatArray | None
+    estimator: NeighborLearner, point: Point, rows: Rows, start: FloatArray | None
 ) -> NeighborLearner:
     """A fitted copy of the estimator at (α, γ), from a given L (m, d) or from its own start."""
     learner: NeighborLearner = clone(estimator)
@@ -134,36 +129,40 @@ def fit_at(
     if start is not None:
         learner.set_params(warm_start=True)
         learner.components_ = start
-    learner.fit(sample.X, sample.y, **sample.metadata)
+    learner.fit(rows.X, rows.y, **rows.metadata)
     return learner.set_params(warm_start=estimator.warm_start)
 
 
-def walk_folds(
-    walks: Sequence[FoldWalk], steps: Sequence[Step], *, warm: bool, n_jobs: int | None, log: bool
+def search_folds(
+    searches: Sequence[FoldSearch],
+    steps: Sequence[Step],
+    *,
+    warm: bool,
+    n_jobs: int | None,
+    log: bool,
 ) -> list[list[Trial]]:
-    """The trials of every fold; the same numbers whatever `n_jobs` is.
+    """The trials of every fold; the same numbers for every `n_jobs`.
 
     Folds run in threads, each with as many threads in the kernel as here: a process of its own
     would get fewer, and sum in another order.
     """
-    import numba
+    schedule = Schedule(n_threads=effective_n_jobs(n_jobs))
 
-    n_threads = numba.get_num_threads()
-
-    def walk(number: int) -> list[Trial]:
-        numba.set_num_threads(n_threads)  # a setting of the thread
-        name = f"fold {number + 1} of {len(walks)}" if log else ""
-        return walks[number].run(steps, warm=warm, log=name)
+    def search(number: int) -> list[Trial]:
+        name = f"fold {number + 1} of {len(searches)}" if log else ""
+        return searches[number].run(steps, warm=warm, deadline=schedule.deadline, log=name)
 
     # Each fit limits BLAS and restores it, for the whole process: around all, so that it stays.
     with single_threaded_blas():
-        jobs = (delayed(walk)(number) for number in range(len(walks)))
-        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
+        return run_tasks(search, range(len(searches)), schedule)
 
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Repeat the first warning of a kind, with their number; rows that a fold isolates are none."""
+    """Repeat the first warning of each kind, with their number.
+
+    Rows that have no neighbors to learn from in a fold are not worth a warning.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ExcludedRowsWarning)

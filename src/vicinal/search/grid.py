@@ -1,7 +1,8 @@
-"""The values that a search tries: given ones, checked, or defaults that suit the estimator."""
+"""The values that a search tries, their order, and from which solution each fit starts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.ann import ANN
 from vicinal.learners.neighbor_learner import NeighborLearner
-from vicinal.search.search_scores import Rule
 from vicinal.validation.folds import Fold
+from vicinal.validation.out_of_fold import Rule
 
 ALPHAS = 2.0 ** np.arange(-4, 5)
 GAMMAS = 2.0 ** np.arange(-3, 4)
@@ -81,3 +82,68 @@ def _ascending(name: str, values: Any) -> FloatArray:
     if len(array) == 0 or np.isnan(array).any():
         raise ValueError(f"{name}={values!r} must be at least one real number, and none NaN")
     return array
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """One setting of the objective."""
+
+    alpha: float
+    gamma: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fit: where, and the point whose solution it starts from (None: from the beginning)."""
+
+    point: Point
+    start: Point | None
+
+
+def alpha_steps(alphas: Sequence[float], gamma: float) -> Iterator[Step]:
+    """Fits along α at one γ.
+
+    Each sign for itself, from 0 outward: there the soft average of the similar side goes from the
+    mean, which is smooth, to the extreme one. Solutions follow easily in this direction and badly
+    in the other: at large α the metric grows large, and a fit at small α cannot come back from it.
+    """
+    for side in ([a for a in alphas if a >= 0], [a for a in alphas if a < 0]):
+        before: Point | None = None
+        for alpha in sorted(side, key=abs):
+            point = Point(alpha, gamma)
+            yield Step(point, before)
+            before = point
+
+
+def gamma_steps(alpha: float, gammas: Sequence[float], origin: float) -> Iterator[Step]:
+    """Fits along γ at one α, outward from the origin, which has been visited and is left out."""
+    below = sorted((g for g in gammas if g < origin), reverse=True)
+    above = sorted(g for g in gammas if g > origin)
+    for side in (below, above):
+        before = Point(alpha, origin)
+        for gamma in side:
+            point = Point(alpha, gamma)
+            yield Step(point, before)
+            before = point
+
+
+def grid_steps(alphas: Sequence[float], gammas: Sequence[float], gamma: float) -> Iterator[Step]:
+    """All (α, γ): along α at the grid's γ that is nearest to the given one, and from there along γ.
+
+    Nearest by ratio.
+    """
+    origin = min(sorted(gammas), key=lambda g: max(g / gamma, gamma / g))
+    for step in alpha_steps(alphas, origin):
+        yield step
+        yield from gamma_steps(step.point.alpha, gammas, origin)
+
+
+def warm_start_chain(steps: Sequence[Step], point: Point) -> list[Step]:
+    """The steps that lead to a point by warm starts, the first one first."""
+    by_point = {step.point: step for step in steps}
+    path = []
+    current: Point | None = point
+    while current is not None:
+        path.append(by_point[current])
+        current = path[-1].start
+    return path[::-1]

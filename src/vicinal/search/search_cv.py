@@ -23,26 +23,29 @@ from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.parameters import check_choice
 from vicinal.learners.progress import show_log
 from vicinal.search.fold_search import (
-    Contest,
-    FoldWalk,
-    Sample,
+    FoldSearch,
+    SearchSetup,
     Trial,
     check_metadata,
     each_warning_once,
     fit_at,
     scaler_of,
-    walk_folds,
+    search_folds,
 )
-from vicinal.search.grid import Grid, check_learner, make_grid, make_n_neighbors
-from vicinal.search.search_results import Results
-from vicinal.search.warm_start_chain import (
+from vicinal.search.grid import (
+    Grid,
     Step,
     alpha_steps,
+    check_learner,
     gamma_steps,
     grid_steps,
-    lineage,
+    make_grid,
+    make_n_neighbors,
+    warm_start_chain,
 )
+from vicinal.search.search_results import Results
 from vicinal.validation.folds import make_folds
+from vicinal.validation.out_of_fold import Rows
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.neighbor_search import search_backend
 
@@ -58,7 +61,7 @@ class ANNSearchCV(
               \text{share of the test rows of fold } f \text{ that K-NN misclassifies}
 
     with the metric that the estimator learns at (α, γ) from the fold's training rows, which are
-    also the neighbors. All settings see the same folds; one neighbor search a metric serves every
+    also the neighbors. All settings see the same folds; one neighbor search per metric serves every
     K; and a fit starts from the solution of its neighbor on the grid: along α from 0 outward, each
     sign for itself, along γ outward from the estimator's own.
 
@@ -74,7 +77,7 @@ class ANNSearchCV(
     n_neighbors : array-like of int, default=None
         Values of K; None is 1, 4, …, 46, as far as the folds have so many voters.
     search : {"separate", "grid"}, default="separate"
-        "separate": first α at the estimator's γ, then γ at the best α, a + g fits a fold instead
+        "separate": first α at the estimator's γ, then γ at the best α, a + g fits per fold instead
         of the a·g of "grid".
     rule : {"vote", "class_mean"}, default="vote"
         How K neighbors decide, as in :class:`~vicinal.voting.class_mean.ClassMeanKNN`.
@@ -191,18 +194,18 @@ class ANNSearchCV(
         grid = make_grid(estimator, self.alphas, self.gammas, separate=separate)
         X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
         classes, codes = encode_labels(y)
-        sample = Sample(X, y, check_metadata(metadata, codes))
-        folds = make_folds(self.cv, X, y, sample.metadata.get("groups"), self.random_state)
+        rows = Rows(X, y, **check_metadata(metadata, codes))
+        folds = make_folds(self.cv, X, y, rows.groups, self.random_state)
         ks = make_n_neighbors(self.n_neighbors, self.rule, folds)
-        contest = Contest(estimator, sample, codes, ks, self.rule, self.standardize)
+        setup = SearchSetup(estimator, rows, ks, self.rule, self.standardize)
         with each_warning_once():
-            steps, trials = self._walk([FoldWalk(contest, fold) for fold in folds], grid)
+            steps, trials = self._search([FoldSearch(setup, fold) for fold in folds], grid)
         results = Results.of(trials, ks)
         if self.refit:
             i, j = results.best()
             point = results.points[i]
-            path = lineage(steps, point) if self.warm_start else [Step(point, None)]
-            self._refit(estimator, sample, path, int(ks[j]))
+            path = warm_start_chain(steps, point) if self.warm_start else [Step(point, None)]
+            self._refit(estimator, rows, path, int(ks[j]))
         self._store(results, grid)
         self.classes_, self.n_splits_ = classes, len(folds)
         return self
@@ -246,7 +249,9 @@ class ANNSearchCV(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _walk(self, walks: list[FoldWalk], grid: Grid) -> tuple[list[Step], list[list[Trial]]]:
+    def _search(
+        self, searches: list[FoldSearch], grid: Grid
+    ) -> tuple[list[Step], list[list[Trial]]]:
         """All steps taken, and the trials of every fold in their order."""
         options: dict[str, Any] = {
             "warm": self.warm_start,
@@ -257,13 +262,13 @@ class ANNSearchCV(
             show_log()
         if self.search == "grid":
             steps = list(grid_steps(grid.alphas.tolist(), grid.gammas.tolist(), grid.gamma))
-            return steps, walk_folds(walks, steps, **options)
+            return steps, search_folds(searches, steps, **options)
         steps = list(alpha_steps(grid.alphas.tolist(), grid.gamma))
-        trials = walk_folds(walks, steps, **options)
-        results = Results.of(trials, walks[0].contest.ks)
+        trials = search_folds(searches, steps, **options)
+        results = Results.of(trials, searches[0].setup.ks)
         alpha = results.points[results.best()[0]].alpha
         more = list(gamma_steps(alpha, grid.gammas.tolist(), grid.gamma))
-        added = walk_folds(walks, more, **options)
+        added = search_folds(searches, more, **options)
         return steps + more, [a + b for a, b in zip(trials, added, strict=True)]
 
     def _store(self, results: Results, grid: Grid) -> None:
@@ -280,17 +285,17 @@ class ANNSearchCV(
         self.error_alpha_gamma_ = np.fmin.reduce(errors, axis=2)
 
     def _refit(
-        self, estimator: NeighborLearner, sample: Sample, path: list[Step], n_neighbors: int
+        self, estimator: NeighborLearner, rows: Rows, path: list[Step], n_neighbors: int
     ) -> None:
-        """Fit the best setting to all rows, by the same way as on the folds."""
-        scaler = scaler_of(sample.X) if self.standardize else None
-        scaled = sample if scaler is None else replace(sample, X=scaler.transform(sample.X))
+        """Fit the best setting to all rows, along the same path as on the folds."""
+        scaler = scaler_of(rows.X) if self.standardize else None
+        scaled = rows if scaler is None else replace(rows, X=scaler.transform(rows.X))
         learner = fit_at(estimator, path[0].point, scaled, None)
         for step in path[1:]:
             learner = fit_at(estimator, step.point, scaled, learner.components_)
         backend = search_backend(estimator.backend)
         knn = ClassMeanKNN(n_neighbors, rule=self.rule, backend=backend)
-        knn.fit(learner._embed(scaled.X), sample.y)
+        knn.fit(learner._embed(scaled.X), rows.y)
         L = learner.components_ if scaler is None else learner.components_ / scaler.scale_
-        self.components_ = L.astype(sample.X.dtype, copy=False)  # (m, d)
+        self.components_ = L.astype(rows.X.dtype, copy=False)  # (m, d)
         self.best_estimator_, self.scaler_, self.classifier_ = learner, scaler, knn

@@ -1,4 +1,4 @@
-"""What a search found, as tables."""
+"""Results of a search over points and folds, as tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.search.fold_search import Trial
-from vicinal.search.warm_start_chain import Point
+from vicinal.search.grid import Point
 
 
 @dataclass(frozen=True)

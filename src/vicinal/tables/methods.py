@@ -1,12 +1,7 @@
-"""The methods by name, and the fit of one learner under a watch."""
+"""The methods by name, and the fit of a learner until a deadline."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
-from vicinal._typing import FloatArray
 from vicinal.learners.ann import ANN
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.boostmetric import BoostMetric
@@ -20,7 +15,8 @@ from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.pnca import PNCA
 from vicinal.learners.rvml import RVML
 from vicinal.learners.scml import SCML
-from vicinal.tables.watch import Stage, Watch
+from vicinal.validation.out_of_fold import Rows
+from vicinal.validation.schedule import Stage
 
 LEARNERS: dict[str, type[MetricLearner]] = {
     learner.__name__.lower(): learner
@@ -38,23 +34,15 @@ def make_learner(method: str, seed: int) -> MetricLearner:
     return learner
 
 
-def fit_learner(
-    learner: MetricLearner,
-    X: FloatArray,
-    y: NDArray[Any],
-    groups: NDArray[Any] | None,
-    *,
-    watch: Watch,
-    stage: Stage,
-) -> MetricLearner:
-    """Fit until it is done or the time is up; the callback is not left behind in the learner."""
+def fit_learner(learner: MetricLearner, rows: Rows, stage: Stage) -> MetricLearner:
+    """Fit until it is done or the time is up; the callback does not stay in the learner."""
     parameters = learner.get_params()
     watched = "callback" in parameters  # the others have closed forms and take no time
     if watched:
-        learner.set_params(callback=watch.callback(stage, parameters.get("max_iter")))
-    metadata = {"groups": groups} if isinstance(learner, NeighborLearner) else {}
+        learner.set_params(callback=stage.callback(parameters.get("max_iter")))
+    metadata = rows.metadata if isinstance(learner, NeighborLearner) else {}
     try:
-        return learner.fit(X, y, **metadata)
+        return learner.fit(rows.X, rows.y, **metadata)
     finally:
         if watched:
             learner.set_params(callback=None)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from vicinal.tables.columns import as_texts, encode, plan_column
 from vicinal.tables.errors import TableError
 from vicinal.tables.plan import ColumnPlan
-from vicinal.tables.selection import Rows
 from vicinal.tables.target import class_labels
+from vicinal.validation.out_of_fold import Rows
 
 
 @dataclass(frozen=True)

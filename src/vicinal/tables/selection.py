@@ -1,4 +1,4 @@
-"""From rows to a fitted model, step by step, so that there is always a best one so far."""
+"""Ever better models of a table, from plain K-NN to the one that was asked for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from vicinal._typing import FloatArray
+from vicinal._typing import IndexArray
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.learners.ann import ANN
@@ -20,8 +19,9 @@ from vicinal.learners.base import MetricLearner
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables.errors import TableError
 from vicinal.tables.methods import METHODS, fit_learner, make_learner
-from vicinal.tables.watch import Listener, Stage, Watch
 from vicinal.validation.folds import Fold, stratified_folds, usable_folds
+from vicinal.validation.out_of_fold import Rows, correct_votes
+from vicinal.validation.schedule import Deadline, ProgressListener, Schedule, Stage, run_tasks
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.votes import N_NEIGHBORS
 
@@ -52,20 +52,11 @@ class FitSettings:
     seed: int = 0
     max_time: float | None = None
     effort: float = 1.0
-    listener: Listener | None = None
+    listener: ProgressListener | None = None
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What is learned from: X (n, d), y (n,), groups (n,) or None."""
-
-    X: FloatArray
-    y: NDArray[Any]
-    groups: NDArray[Any] | None = None
-
-
-@dataclass(frozen=True)
-class Candidate:
+class CandidateModel:
     """A fitted model, and what is known about it."""
 
     estimator: Any
@@ -75,7 +66,7 @@ class Candidate:
     timed_out: bool = False
 
 
-def candidates(rows: Rows, settings: FitSettings) -> Iterator[Candidate]:
+def candidates(rows: Rows, settings: FitSettings) -> Iterator[CandidateModel]:
     """Ever better models, the last being the one asked for.
 
     First plain K-NN; then the learned metric with the K of plain K-NN; then the one whose
@@ -84,19 +75,19 @@ def candidates(rows: Rows, settings: FitSettings) -> Iterator[Candidate]:
     """
     if settings.method not in METHODS:
         raise TableError(f"method {settings.method!r} is unknown; use {', '.join(METHODS)}")
-    watch = Watch(settings.max_time, settings.listener)
+    schedule = Schedule(Deadline.after(settings.max_time), listener=settings.listener)
     try:
         folds = stratified_folds(N_FOLDS, rows.y, rows.groups, settings.seed)
-        splits = usable_folds(folds, rows.y)
+        folds = usable_folds(folds, rows.y)
     except ValueError as error:
         raise TableError(str(error)) from error
-    plain = _plain(rows, splits, watch)
+    plain = _plain(rows, folds, schedule)
     yield plain
     try:
         if settings.method in ("auto", "single"):
-            yield _automatic(rows, settings, watch)
+            yield _automatic(rows, settings, schedule)
         elif settings.method != "plain":
-            yield from _learned(rows, settings, splits, plain, watch)
+            yield from _learned(rows, settings, folds, plain, schedule)
     except ValueError as error:
         raise TableError(_too_few(rows, settings.method, error)) from error
 
@@ -117,30 +108,34 @@ def _too_few(rows: Rows, method: str, error: ValueError) -> str:
     )
 
 
-def _plain(rows: Rows, splits: list[Fold], watch: Watch) -> Candidate:
-    hits = np.zeros(len(N_NEIGHBORS))
-    for i, (train, test) in enumerate(splits):
-        watch.tell("plain K-NN", i / len(splits))
-        hits += _hits(rows.X[train], rows.y[train], rows.X[test], rows.y[test])
-    k, accuracy = _best_k(hits, splits)
+def _plain(rows: Rows, folds: list[Fold], schedule: Schedule) -> CandidateModel:
+    stage, ks = Stage("plain K-NN", schedule), _usable_k(folds)
+
+    def judge(number: int) -> IndexArray:
+        stage.tell(number / len(folds))
+        train, test = (rows.take(part) for part in folds[number])
+        return correct_votes(lambda X: X, train, test, ks)
+
+    hits = run_tasks(judge, range(len(folds)), schedule)
+    k, accuracy = _best_k(ks, hits, folds)
     knn = ClassMeanKNN(k, rule="vote").fit(rows.X, rows.y)
-    return Candidate(knn, accuracy, f"plain K-NN, K = {k} by cross-validation")
+    return CandidateModel(knn, accuracy, f"plain K-NN, K = {k} by cross-validation")
 
 
-def _automatic(rows: Rows, settings: FitSettings, watch: Watch) -> Candidate:
-    remaining = watch.remaining
+def _automatic(rows: Rows, settings: FitSettings, schedule: Schedule) -> CandidateModel:
+    remaining, stage = schedule.deadline.remaining, Stage("metrics and votes", schedule)
     model = ANNClassifier(
         mode="committee" if settings.method == "auto" else "single",
         effort=settings.effort,
         max_time=None if remaining is None else max(remaining, 1e-3),
-        callback=lambda progress: watch.tell("metrics and votes", progress.done / progress.total),
+        callback=lambda progress: stage.tell(progress.done / progress.total),
         random_state=settings.seed,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TimeLimitWarning)  # the candidate says it
         model.fit(rows.X, rows.y, groups=rows.groups)
     model.set_params(callback=None)
-    return Candidate(model, model.best_score_, _describe(model), model.timed_out_)
+    return CandidateModel(model, model.best_score_, _describe(model), model.timed_out_)
 
 
 def _describe(model: ANNClassifier) -> str:
@@ -151,56 +146,58 @@ def _describe(model: ANNClassifier) -> str:
 
 
 def _learned(
-    rows: Rows, settings: FitSettings, splits: list[Fold], plain: Candidate, watch: Watch
-) -> Iterator[Candidate]:
-    method, k = settings.method, plain.estimator.n_neighbors
+    rows: Rows, settings: FitSettings, folds: list[Fold], plain: CandidateModel, schedule: Schedule
+) -> Iterator[CandidateModel]:
+    method, k, deadline = settings.method, plain.estimator.n_neighbors, schedule.deadline
     learner = make_learner(method, settings.seed)
     early = f"{method.upper()} with its defaults, K = {k} of plain K-NN, not cross-validated"
     try:
-        fit_learner(
-            learner, rows.X, rows.y, rows.groups, watch=watch, stage=Stage(f"{method}, all rows")
-        )
+        fit_learner(learner, rows, Stage(f"{method}, all rows", schedule))
     except KeyboardInterrupt:  # a learner keeps what it has learned
         if hasattr(learner, "components_"):
-            yield Candidate(_pair(learner, k, rows), None, f"{early}, and not converged")
+            yield CandidateModel(_pair(learner, k, rows), None, f"{early}, and not converged")
         raise
-    first = Candidate(_pair(learner, k, rows), None, early, timed_out=watch.expired)
+    first = CandidateModel(_pair(learner, k, rows), None, early, timed_out=deadline.is_over())
     yield first
-    if watch.expired:
+    if deadline.is_over():
         return
     chosen = (
-        _search_ann(rows, learner, settings.seed, watch)
+        _search_ann(rows, learner, settings.seed, schedule)
         if isinstance(learner, ANN)
-        else _choose_k(rows, learner, splits, watch)
+        else _choose_k(rows, learner, folds, schedule)
     )
     yield replace(first, timed_out=True) if chosen is None else chosen
 
 
 def _choose_k(
-    rows: Rows, learner: MetricLearner, splits: list[Fold], watch: Watch
-) -> Candidate | None:
+    rows: Rows, learner: MetricLearner, folds: list[Fold], schedule: Schedule
+) -> CandidateModel | None:
     """K by cross-validation of learner and vote; None if the time is up before a fold is done."""
-    hits, done = np.zeros(len(N_NEIGHBORS)), []
-    for i, (train, test) in enumerate(splits):
-        groups = None if rows.groups is None else rows.groups[train]
-        X, y = rows.X[train], rows.y[train]
-        stage = Stage("choice of K", begin=i / len(splits), share=1 / len(splits))
-        fold = fit_learner(clone(learner), X, y, groups, watch=watch, stage=stage)
-        if watch.expired:  # this metric is not the one that is judged
-            break
-        hits += _hits(fold.transform(X), y, fold.transform(rows.X[test]), rows.y[test])
-        done.append(Fold(train, test))
+    ks, deadline, share = _usable_k(folds), schedule.deadline, 1 / len(folds)
+
+    def judge(number: int) -> IndexArray | None:
+        if deadline.is_over():
+            return None
+        train, test = (rows.take(part) for part in folds[number])
+        stage = Stage("choice of K", schedule, begin=number / len(folds), share=share)
+        fitted = fit_learner(clone(learner), train, stage)
+        if deadline.is_over():  # this metric is not the one that is judged
+            return None
+        return correct_votes(fitted.transform, train, test, ks)
+
+    found = run_tasks(judge, range(len(folds)), schedule)
+    done = [(fold, hits) for fold, hits in zip(folds, found, strict=True) if hits is not None]
     if not done:
         return None
-    k, accuracy = _best_k(hits, done)
+    k, accuracy = _best_k(ks, [hits for _, hits in done], [fold for fold, _ in done])
     how = f"{type(learner).__name__}, K = {k} by {len(done)}-fold cross-validation"
-    return Candidate(_pair(learner, k, rows), accuracy, how, timed_out=watch.expired)
+    return CandidateModel(_pair(learner, k, rows), accuracy, how, timed_out=deadline.is_over())
 
 
-def _search_ann(rows: Rows, learner: ANN, seed: int, watch: Watch) -> Candidate | None:
+def _search_ann(rows: Rows, learner: ANN, seed: int, schedule: Schedule) -> CandidateModel | None:
     """α, γ and K by ANNSearchCV; None if the time is up before it is done."""
     fits = N_FOLDS * (len(ALPHAS) + len(GAMMAS) - 1)  # γ = 1 is tried with every α
-    count = watch.counter("choice of α, γ and K", fits)
+    count = Stage("choice of α, γ and K", schedule).fit_counter(fits)
     search = ANNSearchCV(
         clone(learner).set_params(callback=count),
         alphas=ALPHAS,
@@ -208,13 +205,13 @@ def _search_ann(rows: Rows, learner: ANN, seed: int, watch: Watch) -> Candidate 
         cv=N_FOLDS,
         random_state=seed,
     ).fit(rows.X, rows.y, groups=rows.groups)
-    if watch.expired:
+    if schedule.deadline.is_over():
         return None
     for part in (search.estimator, search.best_estimator_):
         part.set_params(callback=None)
     best = search.best_params_
     how = f"ANN, α = {best['alpha']:g}, γ = {best['gamma']:g}, K = {best['n_neighbors']}"
-    return Candidate(search, search.best_score_, f"{how} by cross-validation")
+    return CandidateModel(search, search.best_score_, f"{how} by cross-validation")
 
 
 def _pair(learner: MetricLearner, k: int, rows: Rows) -> Pipeline:
@@ -223,17 +220,14 @@ def _pair(learner: MetricLearner, k: int, rows: Rows) -> Pipeline:
     return Pipeline([("learner", learner), ("knn", knn)])
 
 
-def _hits(Z: Any, y: NDArray[Any], Z_test: Any, y_test: NDArray[Any]) -> FloatArray:
-    """(len(N_NEIGHBORS),) test rows that K voters get right; −inf where there are fewer."""
-    knn = ClassMeanKNN(1, rule="vote").fit(Z, y)
-    hits = np.full(len(N_NEIGHBORS), -np.inf)
-    for i, k in enumerate(N_NEIGHBORS):
-        if k <= len(Z):
-            hits[i] = np.sum(knn.set_params(n_neighbors=k).predict(Z_test) == y_test)
-    return hits
+def _usable_k(folds: list[Fold]) -> IndexArray:
+    """The values of K for which every fold has enough training rows."""
+    smallest = min(len(fold.train) for fold in folds)
+    return np.array([k for k in N_NEIGHBORS if k <= smallest])
 
 
-def _best_k(hits: FloatArray, splits: list[Fold]) -> tuple[int, float]:
-    """K and its accuracy over the test rows of the splits; of equally good ones the smallest."""
-    best = int(np.argmax(hits))
-    return N_NEIGHBORS[best], float(hits[best] / sum(len(test) for _, test in splits))
+def _best_k(ks: IndexArray, hits: list[IndexArray], folds: list[Fold]) -> tuple[int, float]:
+    """K and its accuracy over the test rows of the folds; of equally good ones the smallest."""
+    total = np.sum(hits, axis=0)
+    best = int(np.argmax(total))
+    return int(ks[best]), float(total[best] / sum(len(fold.test) for fold in folds))

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.methods import METHODS, Method, Stage
 from experiments.splits import folds, prepare
-from experiments.tuning import Training, tune, vote_hits
+from experiments.tuning import Training, tune
 from vicinal.learners.gmml import GMML
 from vicinal.voting.class_mean import ClassMeanKNN
 
@@ -104,14 +104,3 @@ def test_configurations_without_a_path_are_fitted_one_by_one_until_they_are_drop
     n = len(method.stages("honest")[0].values)
     assert choice.n_fits == len(made) == n + n + n // 2 + n // 4 + max(1, n // 8)
     assert made == [None] * len(made)
-
-
-def test_hits_of_every_k_are_those_of_the_classifier(training, wine):
-    parts = prepare(wine, 1)
-    learner = GMML().fit(parts.X_train, parts.y_train)
-    ks = [1, 2, 5, 40]
-    hits = vote_hits(learner, (parts.X_train, parts.y_train), (parts.X_test, parts.y_test), ks)
-    for k, found in zip(ks, hits, strict=True):
-        vote = ClassMeanKNN(k, rule="vote").fit(learner.transform(parts.X_train), parts.y_train)
-        predicted = vote.predict(learner.transform(parts.X_test))
-        assert found == np.sum(predicted == parts.y_test)

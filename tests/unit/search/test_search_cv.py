@@ -263,7 +263,7 @@ def test_metadata_reaches_the_learner(wine):
     np.testing.assert_array_equal(search.components_, direct.components_)
     with pytest.raises(TypeError, match="unexpected keyword arguments \\['weight'\\]"):
         search.fit(X, y, weight=weight)
-    with pytest.raises(ValueError, match="groups must have one entry a sample"):
+    with pytest.raises(ValueError, match="groups must have one entry per sample"):
         search.fit(X, y, groups=groups[:-1])
     with pytest.raises(ValueError, match="sample_weight must be positive in at least two classes"):
         search.fit(X, y, sample_weight=y == 1)

@@ -11,8 +11,9 @@ from sklearn.pipeline import Pipeline
 import vicinal as vc
 from vicinal.automatic.tuning import STARTS
 from vicinal.tables.errors import TableError
-from vicinal.tables.selection import FitSettings, Rows, candidates
+from vicinal.tables.selection import FitSettings, candidates
 from vicinal.validation.folds import stratified_folds
+from vicinal.validation.out_of_fold import Rows
 from vicinal.voting.votes import N_NEIGHBORS
 
 
@@ -85,11 +86,11 @@ def test_no_time_gives_a_model_that_says_so(rows, method):
 
 def test_time_that_ends_in_the_middle_keeps_the_learned_metric(rows, monkeypatch):
     """The time is up in the second fold: K is that of the first, the metric that of all."""
-    from vicinal.tables import watch
+    from vicinal.validation import schedule
 
     full = list(candidates(rows, FitSettings("nca")))
     now = [0.0]
-    monkeypatch.setattr(watch, "monotonic", lambda: now[0])
+    monkeypatch.setattr(schedule, "monotonic", lambda: now[0])
 
     def listen(stage, done):
         if stage == "choice of K" and done > 0.2:  # the second of five folds

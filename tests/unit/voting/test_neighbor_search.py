@@ -10,8 +10,7 @@ import pytest
 
 import vicinal as vc
 from vicinal import kernels
-from vicinal.search.search_scores import predict_all_k, score_path
-from vicinal.validation.folds import Fold
+from vicinal.validation.out_of_fold import Rows, correct_votes, predict_all_k
 from vicinal.voting import neighbor_search
 from vicinal.voting.class_mean import ClassMeanKNN
 
@@ -97,10 +96,9 @@ def test_all_k_from_one_search(searches, rule, ties):
     assert not searches
     np.testing.assert_array_equal(predict_all_k(R, y, Z, KS, rule, "cuda"), expected)
     assert searches == [(30, 40)]
-    fold = Fold(np.arange(70), np.arange(70, 100))
-    codes = np.r_[y, expected[1]]  # K = 2 is always right
-    scores = score_path([np.eye(3)], np.r_[R, Z], codes, fold, KS, rule, "cuda")
-    np.testing.assert_array_equal(scores, [np.mean(expected == expected[1], axis=1)])
+    voters, asked = Rows(R, y), Rows(Z, expected[1])  # K = 2 is always right
+    hits = correct_votes(lambda X: X, voters, asked, KS, rule, "cuda")
+    np.testing.assert_array_equal(hits, np.sum(expected == expected[1], axis=1))
 
 
 def test_references_travel_once_and_queries_in_blocks(searches, monkeypatch):

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vicinal.search.warm_start_chain import Point, alpha_steps, gamma_steps, grid_steps, lineage
+from vicinal.search.grid import Point, alpha_steps, gamma_steps, grid_steps, warm_start_chain
 
 ALPHAS = st.lists(st.floats(allow_nan=False), min_size=1, max_size=7, unique=True)
 GAMMAS = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6, unique=True)
@@ -45,9 +45,9 @@ def test_separate_paths():
     assert along_gamma == [(1, 2), (0.5, 1), (4, 2), (8, 4)]
 
 
-def test_lineage_leads_from_a_beginning_to_the_point():
+def test_warm_start_chain_leads_from_a_beginning_to_the_point():
     steps = list(grid_steps([-1.0, 1.0, 2.0], [0.5, 1.0, 2.0, 4.0], 1.0))
-    path = lineage(steps, Point(2.0, 4.0))
+    path = warm_start_chain(steps, Point(2.0, 4.0))
     values = [(s.point.alpha, s.point.gamma) for s in path]
     assert values == [(1.0, 1.0), (2.0, 1.0), (2.0, 2.0), (2.0, 4.0)]
     assert path[0].start is None
