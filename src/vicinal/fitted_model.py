@@ -74,7 +74,7 @@ class MeasuredRows:
         return parts if self.hats is None else self.hats.by_feature(parts)
 
 
-class Metric(Protocol):
+class ModelMetric(Protocol):
     """A distance between prepared rows A (n, d)."""
 
     @property
@@ -220,7 +220,7 @@ class NeighborVotes:
     """K-nearest-neighbor votes in the space Z of a metric."""
 
     knn: NeighborClassifier
-    metric: Metric
+    metric: ModelMetric
 
     @property
     def n_neighbors(self) -> int:
@@ -300,7 +300,7 @@ class FittedModel:
 
     estimator: BaseEstimator
     """The estimator after the preparation: of a pipeline the learner, search or classifier."""
-    metric: Metric
+    metric: ModelMetric
     votes: Votes | None = None
     """None where the model does not predict, or not by neighbors."""
     preparation: tuple[Transformer, ...] = ()
@@ -442,7 +442,7 @@ def _(model: MetricLearner) -> FittedModel:
 def _(model: ANNClassifier) -> FittedModel:
     check_is_fitted(model)
     single = model.mode == "single"
-    metric: Metric = LearnedMetric(model, (model,)) if single else MeanMetric(model)
+    metric: ModelMetric = LearnedMetric(model, (model,)) if single else MeanMetric(model)
     return FittedModel(model, metric, CommitteeVotes(model))
 
 

@@ -15,15 +15,15 @@ from vicinal.model_file.schema import (
     Columns,
     Evidence,
     Field,
-    Fitted,
+    FittedEstimator,
     Flag,
     Indices,
     Integer,
-    Labels,
+    LabelArray,
     ListOf,
     Names,
     Number,
-    Output,
+    OutputContainer,
     Text,
 )
 from vicinal.voting.votes import VoteName
@@ -31,12 +31,12 @@ from vicinal.voting.votes import VoteName
 FEATURES = (
     Field("n_features_in_", Integer(low=1, size="d")),
     Field("feature_names_in_", Names("d"), optional=True),
-    Field("_sklearn_output_config", Output(), optional=True),
+    Field("_sklearn_output_config", OutputContainer(), optional=True),
 )
 METRIC = (
     *FEATURES,
     Field("components_", Array(("m", "d"))),
-    Field("classes_", Labels(), optional=True),  # absent after fit_pairs and fit_triplets
+    Field("classes_", LabelArray(), optional=True),  # absent after fit_pairs and fit_triplets
     Field("threshold_", Number(), optional=True),
 )
 OUTCOME = (Field("converged_", Flag()), Field("stop_reason_", Text()))
@@ -73,7 +73,7 @@ RVML = Entry(
     state=(
         *FEATURES,
         Field("components_", Array(("m", None))),
-        Field("classes_", Labels()),
+        Field("classes_", LabelArray()),
         Field("threshold_", Number(), optional=True),
         Field("X_fit_", Array(("n", "d")), nullable=True),
         Field("gamma_", Number(low=0.0), nullable=True),
@@ -112,7 +112,7 @@ REFITTED = ("scaler_", "best_estimator_", "classifier_", "components_")  # of AN
 SAMPLES = (
     *FEATURES,
     Field("n_samples_fit_", Integer(low=1, size="n")),
-    Field("classes_", Labels()),
+    Field("classes_", LabelArray()),
 )
 
 
@@ -228,7 +228,7 @@ SEARCH = Entry(
     "vicinal.search.search_cv:ANNSearchCV",
     state=(
         *FEATURES,
-        Field("classes_", Labels()),
+        Field("classes_", LabelArray()),
         Field("n_splits_", Integer()),
         Field("cv_results_", Columns()),
         Field("best_index_", Integer()),
@@ -240,9 +240,9 @@ SEARCH = Entry(
         Field("error_alpha_k_", Evidence(axes=2)),
         Field("error_gamma_k_", Evidence(axes=2)),
         Field("error_alpha_gamma_", Evidence(axes=2)),
-        Field("scaler_", Fitted(("StandardScaler",)), optional=True, nullable=True),
-        Field("best_estimator_", Fitted(("ANN", "PNCA", "NCA")), optional=True),
-        Field("classifier_", Fitted(("ClassMeanKNN",)), optional=True),
+        Field("scaler_", FittedEstimator(("StandardScaler",)), optional=True, nullable=True),
+        Field("best_estimator_", FittedEstimator(("ANN", "PNCA", "NCA")), optional=True),
+        Field("classifier_", FittedEstimator(("ClassMeanKNN",)), optional=True),
         Field("components_", Array(("m", "d")), optional=True),
     ),
     parameters=(Field("refit", Flag()),),

@@ -81,7 +81,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelArray:
     """Class labels (c,): distinct integers, booleans, floats or strings."""
 
     size: str = "c"
@@ -160,7 +160,7 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputContainer:
     """What ``set_output`` has set."""
 
     def check(self, value: object, sizes: Sizes) -> None:
@@ -179,7 +179,7 @@ class Nothing:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedEstimator:
     """Estimator of one of these classes, fitted."""
 
     classes: tuple[str, ...]

@@ -17,10 +17,10 @@ from vicinal.model_file.schema import (
     Array,
     Evidence,
     Field,
-    Fitted,
+    FittedEstimator,
     Flag,
     Integer,
-    Labels,
+    LabelArray,
     ListOf,
     Nothing,
     Number,
@@ -104,7 +104,7 @@ NEIGHBORS = Entry(
     "sklearn.neighbors:KNeighborsClassifier",
     state=(
         *FEATURES,
-        Field("classes_", Labels()),
+        Field("classes_", LabelArray()),
         Field("X", Array(("n", "d"), "fi")),
         Field("codes", Array(("n",), "i", below="c")),
     ),
@@ -167,7 +167,7 @@ class TableEstimator:
     """One of the estimators that a table model knows how to question."""
 
     def check(self, value: object, sizes: Sizes) -> None:
-        Fitted(TABLE_ESTIMATORS).check(value, sizes)
+        FittedEstimator(TABLE_ESTIMATORS).check(value, sizes)
         if hasattr(value, "steps"):
             classes = [type(step).__name__ for _, step in value.steps]
             if len(classes) != 2 or classes[1] != "ClassMeanKNN":
@@ -194,7 +194,7 @@ TABLE_MODEL = Entry(
         Field("columns", ListOf("dict")),
         Field("estimator", TableEstimator()),
         Field("target", Text()),
-        Field("ids", Labels("n", distinct=False)),
+        Field("ids", LabelArray("n", distinct=False)),
         Field("rows", Array(("n", "d")), nullable=True),
         Field("id_column", Text(), nullable=True),
         Field("group_column", Text(), nullable=True),

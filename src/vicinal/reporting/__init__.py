@@ -3,14 +3,15 @@
 .. code-block:: text
 
     inputs       rows, labels and names, checked
-    evaluation   held-out or out-of-fold predictions          plain_knn    the line to beat
-    headline, choices, maps (+ neighborhoods), metric, tuning, errors, neighbors_used
-    (+ soft_margins), provenance: one section of the page each, as a frozen value of findings
+    evaluation   held-out or out-of-fold predictions; plain_knn is what they are compared with
+    headline, maps, metric, tuning_surfaces, errors, provenance: the sections of the page, each as
+                 a frozen value of findings
     page         findings → HTML, with the files in assets/
+    row_figures, metric_figures: findings → matplotlib, as vicinal.plot
 """
 
 from vicinal.reporting.examine import examine
 from vicinal.reporting.findings import Findings
-from vicinal.reporting.write import report
+from vicinal.reporting.page import report
 
 __all__ = ["Findings", "examine", "report"]

@@ -25,7 +25,7 @@ SEED = 0  # the same data give the same page
 
 
 @dataclass(frozen=True)
-class LabeledRows:
+class ReportRows:
     """Rows as given to the model, as features of the metric, and their class codes."""
 
     X: Any
@@ -59,7 +59,7 @@ class Evaluation:
 
 
 def evaluate(
-    fitted: FittedModel, classes: NDArray[Any], train: LabeledRows, test: LabeledRows | None
+    fitted: FittedModel, classes: NDArray[Any], train: ReportRows, test: ReportRows | None
 ) -> Evaluation:
     """Held-out predictions where there are held-out rows, out-of-fold ones else."""
     if test is not None:
@@ -77,7 +77,7 @@ def aligned(probabilities: FloatArray, known: NDArray[Any], classes: NDArray[Any
 
 
 def _held_out(
-    fitted: FittedModel, classes: NDArray[Any], train: LabeledRows, test: LabeledRows
+    fitted: FittedModel, classes: NDArray[Any], train: ReportRows, test: ReportRows
 ) -> Evaluation:
     votes = fitted.voting().fitted_to(train.A, classes[train.codes])
     plain, k = plain_predictions(train.A, train.codes, test.A)
@@ -93,7 +93,7 @@ def _held_out(
     )
 
 
-def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
+def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: ReportRows) -> Evaluation:
     rows = np.asarray(model.oof_rows_, dtype=np.intp)
     codes = train.codes[rows]
     return Evaluation(
@@ -110,7 +110,7 @@ def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: LabeledRows
     )
 
 
-def _cross_validated(fitted: FittedModel, classes: NDArray[Any], train: LabeledRows) -> Evaluation:
+def _cross_validated(fitted: FittedModel, classes: NDArray[Any], train: ReportRows) -> Evaluation:
     n, codes = len(train.codes), train.codes
     folds = _folds(codes)
 

@@ -10,19 +10,24 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.fitted_model import CommitteeVotes, FittedModel, NeighborVotes, anatomy
-from vicinal.reporting.choices import choices
-from vicinal.reporting.errors import errors, probability_margins
-from vicinal.reporting.evaluation import Evaluation, LabeledRows, evaluate
-from vicinal.reporting.findings import Errors, Findings, Headline, Metric, NeighborsUsed
-from vicinal.reporting.headline import headline
+from vicinal.reporting.errors import (
+    References,
+    committee_neighbors,
+    errors,
+    learner_neighbors,
+    probability_margins,
+    row_sides,
+    sides_of,
+)
+from vicinal.reporting.evaluation import Evaluation, ReportRows, evaluate
+from vicinal.reporting.findings import Errors, Findings, Headline, MetricFindings, NeighborsUsed
+from vicinal.reporting.headline import choices, headline
 from vicinal.reporting.inputs import Inputs, check_inputs
-from vicinal.reporting.maps import Projection, Shown, Voters, maps, project
+from vicinal.reporting.maps import MapProjection, Shown, Voters, maps, project
 from vicinal.reporting.metric import metric_findings
-from vicinal.reporting.neighbors_used import committee_neighbors, learner_neighbors
 from vicinal.reporting.plain_knn import left_out_votes
 from vicinal.reporting.provenance import Lines, check_provenance, provenance
-from vicinal.reporting.soft_margins import References, row_sides, sides_of
-from vicinal.reporting.tuning import tuning
+from vicinal.reporting.tuning_surfaces import tuning
 from vicinal.validation.folds import stratified_sample
 from vicinal.voting.class_mean import ClassMeanKNN
 
@@ -187,7 +192,7 @@ def _errors_and_neighbors(
         return errors(evaluation, margins, points, name), used
     sides = sides_of(fitted.learner, votes.n_neighbors)
     rows = References(fitted.learner_rows(A), shown.Z[points], shown.labels[points])
-    train: LabeledRows = inputs.train
+    train: ReportRows = inputs.train
     to = References(fitted.learner_rows(train.A), fitted.metric.embed(train.A), train.codes)
     own = np.where(shown.held_out[points], -1, picked[points])
     averages = row_sides(rows, own, to, sides)
@@ -198,7 +203,9 @@ def _errors_and_neighbors(
     return errors(evaluation, margins, points, name), learner_neighbors(averages, sides)
 
 
-def _metric(fitted: FittedModel, M: FloatArray, A: FloatArray, after: Projection) -> Metric:
+def _metric(
+    fitted: FittedModel, M: FloatArray, A: FloatArray, after: MapProjection
+) -> MetricFindings:
     measured = fitted.metric.measure(A)
     unfolded = None if measured is None or measured.hats is None else measured
     directions = fitted.metric.directions(after.axes, A)

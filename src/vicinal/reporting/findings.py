@@ -15,7 +15,7 @@ from vicinal._typing import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
-class Score:
+class AccuracyScore:
     """``correct`` of ``total`` rows right, with the 95 % Wilson interval of the accuracy."""
 
     name: str
@@ -42,7 +42,7 @@ class Headline:
 
     protocol: str
     """What the rows are that the accuracies were measured on, and what to keep in mind."""
-    scores: tuple[Score, Score, Score]
+    scores: tuple[AccuracyScore, AccuracyScore, AccuracyScore]
     gained: int
     """Rows that the learned metric gets right and plain K-NN wrong."""
     lost: int
@@ -110,7 +110,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricFindings:
     """M in units that make the features comparable: M_fg σ_f σ_g."""
 
     features: IndexArray
@@ -230,7 +230,7 @@ class Findings:
     features: tuple[str, ...]
     headline: Headline
     maps: Maps
-    metric: Metric | None
+    metric: MetricFindings | None
     """None where the metric is no quadratic form of the features."""
     tuning: Tuning
     errors: Errors

@@ -1,14 +1,28 @@
-"""Section 1: how good, against what, and what was chosen."""
+"""Section 1: accuracies, what they are compared with, and the settings that were chosen."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from vicinal.automatic.classifier import ANNClassifier
+from vicinal.fitted_model import FittedModel
+from vicinal.learners.base import MetricLearner
 from vicinal.reporting.evaluation import Evaluation
-from vicinal.reporting.findings import Chosen, Headline, Score
+from vicinal.reporting.findings import AccuracyScore, Chosen, Headline
+from vicinal.search.search_cv import ANNSearchCV
 
+SYMBOLS = {"alpha": "α", "gamma": "γ", "n_neighbors": "K"}
+MEANINGS = {
+    "alpha": "how many of a row's own class count",
+    "gamma": "how sharply the loss reacts to the margin",
+    "n_neighbors": "how many neighbors decide",
+}
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 
@@ -58,7 +72,107 @@ def headline(evaluation: Evaluation, chosen: tuple[Chosen, ...]) -> Headline:
     )
 
 
-def _score(name: str, note: str, right: NDArray[np.bool_]) -> Score:
+def _score(name: str, note: str, right: NDArray[np.bool_]) -> AccuracyScore:
     correct, total = int(right.sum()), len(right)
     low, high = wilson_interval(correct, total)
-    return Score(name, note, correct, total, correct / total, low, high)
+    return AccuracyScore(name, note, correct, total, correct / total, low, high)
+
+
+def choices(fitted: FittedModel, reasons: Mapping[str, str] | None = None) -> tuple[Chosen, ...]:
+    """One entry per setting that matters; ``reasons`` are for settings that were given."""
+    if fitted.committee is not None:
+        return _committee_choices(fitted.committee)
+    if fitted.search is not None:
+        return _search_choices(fitted.search)
+    given = _given_choices(fitted.estimator, fitted.voting().n_neighbors)
+    known = reasons or {}
+    return tuple(replace(one, why=known.get(one.name, one.why)) for one in given)
+
+
+def number(value: Any) -> str:
+    """A setting as text: at most 4 significant digits, ∞ and − in their own letters."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        return str(value)
+    text = "∞" if abs(value) == np.inf else f"{abs(value):.4g}"
+    return f"−{text}" if value < 0 else text
+
+
+def percent(fraction: float) -> str:
+    """0.1234 → '12.3 %'."""
+    return f"{100 * fraction:.1f} %"
+
+
+def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
+    results = model.cv_results_
+    n_candidates = len(results["configuration"])
+    by_weight = sorted(model.chosen_, key=lambda choice: -choice.weight)
+    alone = len(by_weight) == 1
+    entries = [
+        Chosen(
+            "Method",
+            "one metric" if alone else f"committee of {len(by_weight)}",
+            f"{n_candidates:,} candidates were cross-validated; "
+            + ("this one did best." if alone else "these, voting together, did best.")
+            + f" Out-of-fold accuracy {percent(model.best_score_)}.",
+        )
+    ]
+    total = sum(choice.weight for choice in by_weight) or 1.0
+    for choice in by_weight:
+        same = (
+            (np.asarray(results["configuration"]) == choice.configuration)
+            & (np.asarray(results["iterate"]) == choice.iterate)
+            & (np.asarray(results["vote"]) == choice.vote)
+            & (np.asarray(results["n_neighbors"]) == choice.n_neighbors)
+        )
+        error = np.asarray(results["mean_test_error"], dtype=float)[same]
+        alone_error = f"; alone it errs on {percent(error[0])}" if len(error) else ""
+        entries.append(
+            Chosen(
+                choice.configuration,
+                f"K = {choice.n_neighbors}",
+                f"{percent(choice.weight / total)} of the vote{alone_error}. Iterate "
+                f"{choice.iterate}, {choice.vote} vote.",
+            )
+        )
+    if model.knots_ is not None:
+        why = "Members use hat functions of them: equal steps need not count equally."
+        entries.insert(1, Chosen("Features", "unfolded", why))
+    if model.timed_out_:
+        entries.append(Chosen("Time", "ran out", "The best so far was kept; more time may help."))
+    return tuple(entries)
+
+
+def _search_choices(model: ANNSearchCV) -> tuple[Chosen, ...]:
+    error = 1 - float(model.best_score_)
+    method = type(model.best_estimator_).__name__
+    entries = [
+        Chosen("Method", method, f"The search's own cross-validated error is {percent(error)}.")
+    ]
+    results = model.cv_results_
+    scores = np.asarray(results["mean_test_score"], dtype=float)
+    for name, value in model.best_params_.items():
+        if name == "gamma" and len(model.gammas_) == 1:  # PNCA has none
+            continue
+        tried = np.asarray(results[f"param_{name}"])
+        best = [scores[tried == each].max() for each in np.unique(tried)]
+        meaning = MEANINGS.get(name, name)
+        why = (
+            f"The best of {len(best)} values tried for {meaning}; the worst of them, with all "
+            f"else at its best, errs on {percent(1 - min(best))}."
+            if len(best) > 1
+            else f"The only value tried for {meaning}."
+        )
+        entries.append(Chosen(SYMBOLS.get(name, name), number(value), why))
+    return tuple(entries)
+
+
+def _given_choices(learner: MetricLearner, n_neighbors: int) -> tuple[Chosen, ...]:
+    entries = [Chosen("Method", type(learner).__name__, "Given, not tuned.")]
+    parameters = learner.get_params(deep=False)
+    entries += [
+        Chosen(SYMBOLS[name], number(parameters[name]), f"Given, not tuned: {MEANINGS[name]}.")
+        for name in ("alpha", "gamma")
+        if isinstance(parameters.get(name), (int, float))
+    ]
+    entries.append(Chosen("K", str(n_neighbors), f"Given, not tuned: {MEANINGS['n_neighbors']}."))
+    return tuple(entries)

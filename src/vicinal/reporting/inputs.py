@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.fitted_model import FittedModel
-from vicinal.reporting.evaluation import LabeledRows
+from vicinal.reporting.evaluation import ReportRows
 
 CLASSES_LISTED = 40
 
@@ -21,8 +21,8 @@ CLASSES_LISTED = 40
 class Inputs:
     """Training rows, held-out rows if any, and the names of everything."""
 
-    train: LabeledRows
-    test: LabeledRows | None
+    train: ReportRows
+    test: ReportRows | None
     labels: NDArray[Any]
     """(c,) the distinct labels of both, sorted."""
     features: tuple[str, ...]
@@ -61,7 +61,7 @@ class Inputs:
         d, c = len(self.features), len(self.labels)
         return f"{rows} rows · {d:,} feature{'s' * (d > 1)} · {c} classes · {method}"
 
-    def _parts(self) -> dict[str, LabeledRows]:
+    def _parts(self) -> dict[str, ReportRows]:
         parts = {"training": self.train}
         return parts if self.test is None else {**parts, "held-out": self.test}
 
@@ -88,11 +88,11 @@ def check_inputs(
     )
 
 
-def _labeled(fitted: FittedModel, X: Any, codes: IndexArray, name: str) -> LabeledRows:
+def _labeled(fitted: FittedModel, X: Any, codes: IndexArray, name: str) -> ReportRows:
     A = fitted.prepare(X)
     if len(A) != len(codes):
         raise ValueError(f"{name} has {len(A)} rows but {len(codes)} labels")
-    return LabeledRows(X, A, codes)
+    return ReportRows(X, A, codes)
 
 
 def _feature_names(fitted: FittedModel, X: Any, given: Any, d: int) -> tuple[str, ...]:

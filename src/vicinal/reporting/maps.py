@@ -12,8 +12,10 @@ from sklearn.decomposition import PCA
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.fitted_model import MeasuredRows
 from vicinal.reporting.findings import Maps, Neighborhoods
-from vicinal.reporting.neighborhoods import mean_kept, neighborhoods, with_shares
+from vicinal.voting.class_mean import ClassMeanKNN
 
+SHARES_SHOWN = 3
+"""Features per neighbor: the page grows with rows × neighbors × this."""
 GOLDEN = 0.6180339887498949
 NOTHING = 1e-12
 """A fraction of the variance that is rounding."""
@@ -62,7 +64,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Projection:
+class MapProjection:
     """The map of rows on two directions of largest variance."""
 
     points: FloatArray
@@ -74,7 +76,7 @@ class Projection:
     """(≤ 3,) fraction of the variance in each."""
 
 
-def project(Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray) -> Projection:
+def project(Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray) -> MapProjection:
     """PCA of the rows ``fit_rows`` of Z (n, m), applied to all of them.
 
     Where there is only one direction, the second coordinate is no measurement: it separates the
@@ -91,7 +93,7 @@ def project(Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray) -> P
         lanes = labels.max() - labels + 0.8 * jitter
         height = np.ptp(points[:, 0]) or 1.0
         points = np.column_stack([points[:, 0], lanes * (0.5 * height / (labels.max() + 1))])
-    return Projection(points, (float(spreads[0]), second), pca.components_, spreads)
+    return MapProjection(points, (float(spreads[0]), second), pca.components_, spreads)
 
 
 def turned(after: FloatArray, before: FloatArray) -> FloatArray:
@@ -104,7 +106,10 @@ def turned(after: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def maps(
-    shown: Shown, projections: tuple[Projection, Projection], learned: MeasuredRows | None, k: int
+    shown: Shown,
+    projections: tuple[MapProjection, MapProjection],
+    learned: MeasuredRows | None,
+    k: int,
 ) -> Maps:
     """Both maps with their neighborhoods; ``learned`` is None where there are no shares."""
     train = ~shown.held_out
@@ -149,3 +154,45 @@ def _focus(shown: Shown, before: Neighborhoods, after: Neighborhoods) -> tuple[i
         return best, "Plain K-NN gets this row wrong; the learned metric gets it right."
     gained = "Its neighborhood gained the most rows of its own label."
     return int(np.argmax(gain)), gained if gain.max() > 0 else ""
+
+
+def neighborhoods(
+    Z: FloatArray, labels: IndexArray, is_reference: NDArray[np.bool_], k: int
+) -> Neighborhoods:
+    """The k nearest reference points of every point of Z (n, m), none its own; no shares yet."""
+    references = np.flatnonzero(is_reference)
+    index = ClassMeanKNN().fit(Z[references], np.zeros(len(references), dtype=np.intp))
+    rows = np.empty((len(Z), k), dtype=np.intp)
+    distances = np.empty((len(Z), k))
+    distances[references], rows[references] = index.kneighbors(n_neighbors=k)
+    if len(references) < len(Z):
+        others = ~is_reference
+        distances[others], rows[others] = index.kneighbors(Z[others], n_neighbors=k)
+    rows = references[rows]
+    none = np.empty((len(Z), k, 0))
+    judged = is_reference if is_reference.all() else ~is_reference
+    agreement = float(np.mean(labels[rows[judged]] == labels[judged, None]))
+    return Neighborhoods(rows, distances, none.astype(np.intp), none, agreement)
+
+
+def with_shares(near: Neighborhoods, measured: MeasuredRows) -> Neighborhoods:
+    """The same, with the largest shares that features have in every squared distance."""
+    n, k = near.rows.shape
+    t = min(SHARES_SHOWN, measured.n_features)
+    features = np.empty((n, k, t), dtype=np.intp)
+    shares = np.empty((n, k, t))
+    for column in range(k):  # (n, d) at a time
+        parts = measured.contributions(near.rows[:, column])
+        squared = parts.sum(axis=1, keepdims=True)
+        largest = np.argsort(-np.abs(parts), axis=1, kind="stable")[:, :t]
+        features[:, column] = largest
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.take_along_axis(parts, largest, axis=1) / squared
+        shares[:, column] = np.where(squared > 0, part, 0.0)  # the same spot: nothing to share
+    return Neighborhoods(near.rows, near.distances, features, shares, near.agreement)
+
+
+def mean_kept(before: Neighborhoods, after: Neighborhoods) -> float:
+    """Mean number of neighbors in common."""
+    common = before.rows[:, :, None] == after.rows[:, None, :]  # (n, k, k)
+    return float(common.sum(axis=(1, 2)).mean())

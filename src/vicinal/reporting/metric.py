@@ -6,7 +6,7 @@ import numpy as np
 
 from vicinal._typing import FloatArray
 from vicinal.fitted_model import MeasuredRows
-from vicinal.reporting.findings import Direction, Metric
+from vicinal.reporting.findings import Direction, MetricFindings
 
 FEATURES_SHOWN = 30
 
@@ -36,7 +36,7 @@ def metric_findings(
     axes: FloatArray,
     spreads: FloatArray,
     unfolded: MeasuredRows | None = None,
-) -> Metric:
+) -> MetricFindings:
     """The heaviest features, M among them, and the leading directions.
 
     Parameters
@@ -59,7 +59,7 @@ def metric_findings(
         loadings = axis * scale
         size = float(np.linalg.norm(loadings)) or 1.0
         directions.append(Direction(float(spread), loadings[features] / size))
-    return Metric(
+    return MetricFindings(
         features=features,
         weights=weights[features],
         matrix=comparable / (largest or 1.0),

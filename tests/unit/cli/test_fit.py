@@ -259,7 +259,7 @@ def test_unseen_categories_of_a_test_table_are_said(folder, run, plants):
 
 
 def test_the_page_and_the_terminal_agree_on_held_out_accuracies(folder, run, monkeypatch):
-    import vicinal.reporting.write as write
+    import vicinal.reporting.page as write
 
     seen = []
     page = write.page

@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from vicinal.fitted_model import MeasuredRows
-from vicinal.reporting.neighborhoods import mean_kept, neighborhoods, with_shares
+from vicinal.reporting.maps import mean_kept, neighborhoods, with_shares
 from vicinal.voting.explanation import contributions
 
 

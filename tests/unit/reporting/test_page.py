@@ -91,7 +91,7 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path, iris, iris_ann, monkey
         raise RuntimeError("stop")
 
     with monkeypatch.context() as patch:
-        patch.setattr("vicinal.reporting.write.page", broken)
+        patch.setattr("vicinal.reporting.page.page", broken)
         with pytest.raises(RuntimeError):
             report(iris_ann, *iris, path)
     assert path.read_text() == "older"

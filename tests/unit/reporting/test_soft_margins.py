@@ -7,7 +7,7 @@ import pytest
 
 import vicinal as vc
 from vicinal.learners.base import MetricLearner
-from vicinal.reporting.soft_margins import References, row_sides, sides_of
+from vicinal.reporting.errors import References, row_sides, sides_of
 
 
 def sides(learner: MetricLearner, X, codes, n_neighbors=5):

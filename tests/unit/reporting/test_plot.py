@@ -98,7 +98,7 @@ def test_what_a_model_does_not_have_is_said(ax):
 
 
 def test_many_classes_are_told_apart_by_markers(ax):
-    from vicinal.plot.axes import class_style
+    from vicinal.reporting.figure_axes import class_style
 
     styles = {tuple(class_style(code).items()) for code in range(35)}
     assert len(styles) == 35

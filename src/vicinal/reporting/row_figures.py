@@ -1,18 +1,78 @@
-"""Where the model errs: confusion, margins, calibration; and how many neighbors it uses."""
+"""Figures of the rows: maps, confusion, margins, calibration, effective neighbors."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vicinal.plot.axes import BLUE, GRAY, ORANGE, axes_or_new, bare, pick
+from vicinal.reporting.figure_axes import BLUE, GRAY, ORANGE, axes_or_new, bare, class_style, pick
+from vicinal.reporting.findings import Findings, Histogram
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+LEGEND_LENGTH = 30
 COUNTS_SHOWN = 20
 """Classes up to which the cells carry their numbers."""
 
 
-def confusion(findings: Any, *, ax: Any = None) -> Any:
+def maps(findings: Findings, when: str = "after", *, ax: Axes | None = None) -> Axes:
+    """Draw one of the two maps: the rows in two directions of largest variance.
+
+    Parameters
+    ----------
+    findings : Findings
+        What ``vicinal.reporting.examine`` returns.
+    when : {"before", "after"}, default="after"
+        Standardized features, or the learned metric.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import vicinal as vc
+    >>> from vicinal import plot
+    >>> from vicinal.reporting import examine
+    >>> X, y = load_iris(return_X_y=True)
+    >>> findings = examine(vc.RVML().fit(X, y), X, y)
+    >>> plot.maps(findings, "before").get_title()
+    'Before: standardized features'
+    """
+    if when not in ("before", "after"):
+        raise ValueError(f"when={when!r} is not possible; use 'before' or 'after'")
+    ax = axes_or_new(ax)
+    rows = findings.maps
+    points, spread = getattr(rows, when), getattr(rows, f"{when}_spread")
+    size = float(np.clip(900 / np.sqrt(len(points)), 8, 40))
+    for code, name in enumerate(findings.classes):
+        style = class_style(code)
+        for held_out in (False, True):
+            here = (rows.labels == code) & (rows.held_out == held_out)
+            faces = "none" if held_out else style["color"]
+            ax.scatter(
+                points[here, 0], points[here, 1], s=size, marker=style["marker"], facecolors=faces,
+                edgecolors=style["color"], linewidths=0.8, alpha=0.8,
+                label=None if held_out else name,
+            )  # fmt: skip
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    directions = "two directions" if spread[1] > 0 else "one direction"
+    ax.set_xlabel(f"{directions} with {100 * sum(spread):.0f} % of the variance")
+    ax.set_title("Before: standardized features" if when == "before" else "After: learned metric")
+    if len(findings.classes) <= LEGEND_LENGTH:
+        ax.legend(frameon=False, fontsize="small", ncols=1 + len(findings.classes) // 11)
+    return ax
+
+
+def confusion(findings: Findings, *, ax: Axes | None = None) -> Axes:
     """Draw the confusion matrix: rows are true, columns predicted, shade is the part of the row.
 
     Parameters
@@ -33,7 +93,7 @@ def confusion(findings: Any, *, ax: Any = None) -> Any:
     if len(names) <= COUNTS_SHOWN:
         for (i, j), count in np.ndenumerate(counts):
             shade = "white" if parts[i, j] > 0.5 else "black"
-            ax.text(j, i, count or "", ha="center", va="center", color=shade, fontsize="small")
+            ax.text(j, i, str(count or ""), ha="center", va="center", color=shade, fontsize="small")
     ax.set_xticks(range(len(names)), names, rotation=90, fontsize="small")
     ax.set_yticks(range(len(names)), names, fontsize="small")
     ax.set_xlabel("predicted")
@@ -42,7 +102,7 @@ def confusion(findings: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def margins(findings: Any, *, ax: Any = None) -> Any:
+def margins(findings: Findings, *, ax: Axes | None = None) -> Axes:
     """Draw the distribution of the margins; below 0 a row is nearer to another class.
 
     Parameters
@@ -63,7 +123,7 @@ def margins(findings: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def effective_neighbors(findings: Any, which: int = 0, *, ax: Any = None) -> Any:
+def effective_neighbors(findings: Findings, which: int = 0, *, ax: Axes | None = None) -> Axes:
     """Draw how many neighbors count: the effective K of every row (Lemma 3).
 
     Parameters
@@ -85,7 +145,7 @@ def effective_neighbors(findings: Any, which: int = 0, *, ax: Any = None) -> Any
     return ax
 
 
-def calibration(findings: Any, *, ax: Any = None) -> Any:
+def calibration(findings: Findings, *, ax: Axes | None = None) -> Axes:
     """Draw what the probability of the predicted class promised against what came true.
 
     Parameters
@@ -113,7 +173,7 @@ def calibration(findings: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _histogram(ax: Any, histogram: Any) -> Any:
+def _histogram(ax: Axes, histogram: Histogram) -> Axes:
     ax.stairs(histogram.counts, histogram.edges, fill=True, color=BLUE)
     if np.isfinite(histogram.median):
         label = f"median {histogram.median:.3g}"

@@ -1,8 +1,17 @@
-"""What all figures share: matplotlib on demand, an Axes, and the colors of the page."""
+"""Helpers of all figures: matplotlib on demand, an Axes, and the colors of the page."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from vicinal.exceptions import missing_extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+Item = TypeVar("Item")
 
 BLUE, ORANGE, GRAY = "#0b5fa5", "#b3500a", "#66645e"
 CLASS_COLORS = ("#0072b2", "#d55e00", "#009e73", "#c4679a", "#d18f00", "#3fa3dc", "#7a2a5c")
@@ -11,16 +20,14 @@ CLASS_MARKERS = ("o", "^", "s", "D", "P")
 """A class is a color and, from the eighth on, another marker."""
 
 
-def axes_or_new(ax: Any) -> Any:
+def axes_or_new(ax: Axes | None) -> Axes:
     """The given Axes, or that of a new figure."""
     if ax is not None:
         return ax
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError(
-            "vicinal.plot draws with matplotlib: pip install 'vicinal[report]'"
-        ) from error
+        raise missing_extra("vicinal.plot", "matplotlib", "report") from error
     return pyplot.subplots(layout="constrained")[1]
 
 
@@ -32,14 +39,14 @@ def class_style(code: int) -> dict[str, str]:
     }
 
 
-def bare(ax: Any, *sides: str) -> Any:
+def bare(ax: Axes, *sides: str) -> Axes:
     """Remove spines that carry no information; returns the Axes."""
     for side in sides or ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
 
 
-def pick(items: Any, which: int, what: str) -> Any:
+def pick(items: Sequence[Item], which: int, what: str) -> Item:
     """One of several figures of a kind, or an error that says how many there are."""
     if not 0 <= which < len(items):
         raise ValueError(f"which={which}: this model has {len(items)} {what}, counted from 0")

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.fitted_model import FittedModel
-from vicinal.reporting.choices import number
 from vicinal.reporting.findings import Curve, Surface, Tuning
+from vicinal.reporting.headline import number
 from vicinal.search.search_cv import ANNSearchCV
 
 CURVE_LENGTH = 400

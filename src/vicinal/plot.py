@@ -3,10 +3,20 @@
 ``findings = vicinal.reporting.examine(model, X, y)`` computes once what all of them draw.
 """
 
-from vicinal.plot.errors import calibration, confusion, effective_neighbors, margins
-from vicinal.plot.maps import maps
-from vicinal.plot.metric import directions, feature_weights, metric_heatmap
-from vicinal.plot.tuning import convergence, tuning_surface
+from vicinal.reporting.metric_figures import (
+    convergence,
+    directions,
+    feature_weights,
+    metric_heatmap,
+    tuning_surface,
+)
+from vicinal.reporting.row_figures import (
+    calibration,
+    confusion,
+    effective_neighbors,
+    maps,
+    margins,
+)
 
 __all__ = [
     "calibration",
