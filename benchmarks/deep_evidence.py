@@ -49,7 +49,7 @@ from deep_contestants import (
 from deep_retrieval import retrieval_scores
 from torch import Tensor, nn
 
-from vicinal.deep.batches import class_batches
+from vicinal.deep.training import class_batches
 
 RESULTS = ROOT / "results" / "deep"
 DATA = ("omniglot28", "fashion_mnist")

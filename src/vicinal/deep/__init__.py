@@ -11,7 +11,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 from vicinal.deep.estimator import DeepANN
-from vicinal.deep.loss import ANNLoss
-from vicinal.deep.memory import cross_batch_memory
+from vicinal.deep.loss import ANNLoss, cross_batch_memory
 
 __all__ = ["ANNLoss", "DeepANN", "cross_batch_memory"]

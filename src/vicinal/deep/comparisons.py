@@ -1,4 +1,4 @@
-"""Who is compared with whom in a batch: by the labels, or by what a miner has chosen."""
+"""Pairs that are compared in a batch: by their labels, or as a miner has chosen them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Comparisons(Protocol):
 
 @dataclass(frozen=True)
 class LabelComparisons:
-    """S_i: the columns of the anchor's class, D_i: all the others."""
+    """S_i: the columns of the anchor's class; D_i: all other columns."""
 
     labels: Tensor
     """(b,) of the anchors."""
     column_labels: Tensor
     """(n,) of the columns."""
     exclude_self: bool
-    """Columns are the anchors themselves: none is its own neighbor."""
+    """Whether columns are the anchors themselves, of which none is its own neighbor."""
 
     def masks(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         similar = self.labels[start:stop, None] == self.column_labels[None, :]
@@ -55,7 +55,7 @@ class Pairs:
         return cls(anchors, columns, torch.searchsorted(anchors, edges).tolist())
 
     def mask(self, start: int, stop: int, n_columns: int) -> Tensor:
-        """(b, n) True at the pairs; a pair that is named twice is there once."""
+        """(b, n) True at the pairs; a pair that is listed twice counts once."""
         own = slice(self.offsets[start], self.offsets[stop])
         mask = torch.zeros(stop - start, n_columns, dtype=torch.bool, device=self.columns.device)
         mask[self.anchors[own] - start, self.columns[own]] = True
@@ -113,3 +113,31 @@ def _check_pairs(anchors: Any, columns: Any, n_anchors: int, n_columns: int) -> 
             f"indices_tuple pairs {len(anchors)} anchors with {len(columns)} positives or "
             "negatives: every pair needs both"
         )
+
+
+def compare_by_labels(
+    labels: Tensor | None, ref_labels: Tensor | None, lengths: tuple[int, int], itself: bool
+) -> LabelComparisons:
+    """The comparisons of checked labels; ``itself``: columns are the anchors."""
+    if labels is None or ref_labels is None:
+        raise ValueError(
+            "labels are needed (and ref_labels with ref_emb), or the indices_tuple of a miner"
+        )
+    for name, given, length in zip(
+        ("labels", "ref_labels"), (labels, ref_labels), lengths, strict=True
+    ):
+        if not isinstance(given, Tensor):
+            kind = type(given).__name__
+            raise ValueError(f"{name} must be a tensor, got {kind}; use torch.as_tensor({name})")
+        if given.shape != (length,):
+            raise ValueError(f"{name} must have shape ({length},), got {tuple(given.shape)}")
+    return LabelComparisons(labels, ref_labels, exclude_self=itself)
+
+
+def check_embeddings(name: str, given: object, components: int | str = "components") -> None:
+    """Raise a ValueError unless this is a matrix of floats with so many components."""
+    if not isinstance(given, Tensor) or not given.is_floating_point():
+        kind = given.dtype if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(f"{name} must be a tensor of floats, got {kind}")
+    if given.ndim != 2 or components not in ("components", given.shape[1]):
+        raise ValueError(f"{name} must have shape (rows, {components}), got {tuple(given.shape)}")

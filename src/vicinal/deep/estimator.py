@@ -22,10 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from vicinal._typing import FloatArray
-from vicinal.deep.batches import stratified_split
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import choose_device, embed, multilayer_perceptron, seeded
-from vicinal.deep.training import Budget, LabeledRows, Training, train
+from vicinal.deep.training import Budget, LabeledRows, Training, stratified_split, train
 from vicinal.learners.initialization import scale_for_perplexity
 from vicinal.learners.progress import show_log
 from vicinal.voting.class_mean import ClassMeanKNN
@@ -55,18 +54,19 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
     module : torch.nn.Module, default=None
         A network of your own, from (batch, n_features) to (batch, components). It is copied.
     n_neighbors : int, default=5
-        Who vote in :meth:`predict`.
+        Number of neighbors that vote in :meth:`predict`.
     max_epochs : int, default=100
         Passes over the training rows.
     patience : int, default=20
-        Stop after so many epochs without a better validation score.
+        Stop after this number of epochs without a better validation score.
     batch_size : int, default=256
-        Samples a batch; all of them where there are fewer.
+        Samples per batch; all samples if there are fewer.
     learning_rate, weight_decay : float, default=1e-3 and 1e-2
         Of AdamW.
     validation_fraction : float, default=0.15
         Share of every class that is kept out of training, to choose the epoch by the accuracy of
-        the vote; ties are decided by the loss. 0 trains on all and chooses by the training loss.
+        the vote; ties are decided by the loss. 0 trains on all rows and chooses the epoch by the
+        training loss.
     device : str or torch.device, default="auto"
         "auto" is the GPU where there is one, else the CPU.
     verbose : int, default=0

@@ -1,17 +1,22 @@
-"""The neighbor objective as a loss of embeddings."""
+"""The neighbor objective as a loss of embeddings, alone or with a memory bank."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from sklearn.utils import check_scalar
 from torch import Tensor, nn
 
-from vicinal.deep.comparisons import Comparisons, LabelComparisons, MinedComparisons
+from vicinal.deep.comparisons import (
+    Comparisons,
+    MinedComparisons,
+    check_embeddings,
+    compare_by_labels,
+)
 from vicinal.deep.soft_averages import DISTANCES, AverageRule, RowAverages, row_averages
 from vicinal.learners.configuration import check_configuration
 from vicinal.learners.parameters import check_choice
@@ -218,17 +223,17 @@ class ANNLoss(nn.Module):
         ref_labels : (n,) tensor, optional
             The classes of ``ref_emb``.
         """
-        _check_embeddings("embeddings", embeddings)
+        check_embeddings("embeddings", embeddings)
         Z = R = self._scaled(embeddings)
         itself = ref_emb is None or ref_emb is embeddings
         if ref_emb is not None and not itself:
-            _check_embeddings("ref_emb", ref_emb, embeddings.shape[1])
+            check_embeddings("ref_emb", ref_emb, embeddings.shape[1])
             R = self._scaled(ref_emb)
         if indices_tuple is not None:
             comparisons: Comparisons = MinedComparisons.of(indices_tuple, len(Z), len(R))
         else:
             ref_labels = labels if itself else ref_labels
-            comparisons = _by_labels(labels, ref_labels, (len(Z), len(R)), itself)
+            comparisons = compare_by_labels(labels, ref_labels, (len(Z), len(R)), itself)
         return self._reduce(row_averages(Z, R, comparisons, self._rule))
 
     def _scaled(self, embeddings: Tensor) -> Tensor:
@@ -276,27 +281,54 @@ class ANNLoss(nn.Module):
         return ", ".join([*texts, f"temperature={self.temperature:.6g}"])
 
 
-def _check_embeddings(name: str, given: Any, components: int | str = "components") -> None:
-    if not isinstance(given, Tensor) or not given.is_floating_point():
-        kind = given.dtype if isinstance(given, Tensor) else type(given).__name__
-        raise ValueError(f"{name} must be a tensor of floats, got {kind}")
-    if given.ndim != 2 or components not in ("components", given.shape[1]):
-        raise ValueError(f"{name} must have shape (rows, {components}), got {tuple(given.shape)}")
+def cross_batch_memory(
+    loss: ANNLoss,
+    embedding_size: int,
+    memory_size: int = 1024,
+    miner: Callable[..., tuple[Tensor, ...]] | None = None,
+) -> nn.Module:
+    """Return a ``CrossBatchMemory`` of pytorch-metric-learning around an :class:`ANNLoss`.
 
+    Anchors of the batch are compared with the embeddings of the last ``memory_size`` samples. That
+    package accepts only losses whose names it knows; this wrapper adds the name of ANNLoss.
 
-def _by_labels(
-    labels: Tensor | None, ref_labels: Tensor | None, lengths: tuple[int, int], itself: bool
-) -> LabelComparisons:
-    if labels is None or ref_labels is None:
-        raise ValueError(
-            "labels are needed (and ref_labels with ref_emb), or the indices_tuple of a miner"
-        )
-    for name, given, length in zip(
-        ("labels", "ref_labels"), (labels, ref_labels), lengths, strict=True
-    ):
-        if not isinstance(given, Tensor):
-            kind = type(given).__name__
-            raise ValueError(f"{name} must be a tensor, got {kind}; use torch.as_tensor({name})")
-        if given.shape != (length,):
-            raise ValueError(f"{name} must have shape ({length},), got {tuple(given.shape)}")
-    return LabelComparisons(labels, ref_labels, exclude_self=itself)
+    Parameters
+    ----------
+    loss : ANNLoss
+    embedding_size : int
+        Components of an embedding.
+    memory_size : int, default=1024
+        Embeddings that are kept; at least a batch.
+    miner : callable, optional
+        A miner of pytorch-metric-learning, which chooses among the memory.
+
+    Returns
+    -------
+    module : CrossBatchMemory
+        Called with (embeddings, labels), as ``loss`` is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from vicinal.deep import ANNLoss, cross_batch_memory
+    >>> memory = cross_batch_memory(ANNLoss(), embedding_size=2, memory_size=100)
+    >>> labels = torch.arange(8) % 4
+    >>> for batch in torch.randn(3, 8, 2):
+    ...     loss = memory(batch, labels)
+    >>> memory.queue_idx
+    24
+    """
+    try:
+        from pytorch_metric_learning.losses import CrossBatchMemory
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "cross_batch_memory needs pytorch-metric-learning: pip install pytorch-metric-learning",
+            name="pytorch_metric_learning",
+        ) from error
+
+    class ANNCrossBatchMemory(CrossBatchMemory):
+        @staticmethod
+        def supported_losses() -> list[str]:
+            return [*CrossBatchMemory.supported_losses(), ANNLoss.__name__]
+
+    return ANNCrossBatchMemory(loss, embedding_size, memory_size=memory_size, miner=miner)

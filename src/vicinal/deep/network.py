@@ -1,4 +1,4 @@
-"""The default network, and what any is run with: device, seed, batches."""
+"""The default network, and helpers to run any network: device, seed, batches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 BATCH = 8192
+"""Number of rows that are embedded at a time."""
 
 
 def multilayer_perceptron(
@@ -43,7 +44,7 @@ def choose_device(device: str | torch.device) -> torch.device:
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """First weights and dropout follow ``seed``; PyTorch's own generators are left as they were."""
+    """Seed the weights and dropout; PyTorch's own generators are restored afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield

@@ -1,4 +1,4 @@
-"""Training a network on a loss, with early stopping on validation rows."""
+"""Training of a network on a loss: batches, validation rows, early stopping."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from vicinal._typing import IndexArray
-from vicinal.deep.batches import class_batches
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import embed
 from vicinal.learners.progress import logger
 
+GROUP = 4
+"""Samples of one class that stay together, so that anchors meet their class in every batch."""
 QUERIES = 1024
-"""Validation rows that are classified at a time."""
+"""Number of validation rows that are classified at a time."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to train, and with what steps."""
+    """Length of the training, and size of its steps."""
 
     max_epochs: int
     patience: int
@@ -44,7 +45,7 @@ class LabeledRows:
 
 @dataclass(frozen=True, order=True)
 class Score:
-    """How good an epoch was: by accuracy, then, as few validation rows tie often, by the loss."""
+    """Quality of an epoch: accuracy, then, as few validation rows tie often, the loss."""
 
     accuracy: float
     negative_loss: float
@@ -52,7 +53,7 @@ class Score:
 
 @dataclass
 class Training:
-    """What a run leaves: one score an epoch, and which epoch was the best, from 1."""
+    """History of a run: one score per epoch, and the best epoch, counted from 1."""
 
     history: list[Score] = field(default_factory=list)
     best_epoch: int = 1
@@ -69,7 +70,7 @@ def train(
     rng: np.random.RandomState,
     verbose: int = 0,
 ) -> Training:
-    """Train ``module`` in place; it ends as it was at its best epoch.
+    """Train ``module`` in place; its weights end as they were after its best epoch.
 
     Without validation rows the score is the loss of the training rows among themselves.
     """
@@ -117,9 +118,66 @@ def _score(
 
 
 def vote(Q: Tensor, Z: Tensor, y: Tensor, n_neighbors: int) -> Tensor:
-    """The class of most of the nearest rows of Z, for every row of Q; ties to the lowest class."""
+    """The most frequent class of the nearest rows of Z, per row of Q; ties to the lowest class."""
     nearest = [
         torch.cdist(part, Z).topk(min(n_neighbors, len(Z)), largest=False).indices
         for part in torch.split(Q, QUERIES)
     ]
     return torch.mode(y[torch.cat(nearest)], dim=1).values
+
+
+def class_batches(
+    codes: IndexArray, batch_size: int, rng: np.random.RandomState
+) -> list[IndexArray]:
+    """Deal all samples into batches of about ``batch_size``, made of small groups of one class.
+
+    With few classes that hardly differs from a random order; with many, a random batch would hold
+    one sample of most classes, and anchors without a similar sample have no loss.
+
+    Parameters
+    ----------
+    codes : (n,) ints, the classes
+    batch_size : int
+    rng : numpy.random.RandomState
+
+    Returns
+    -------
+    batches : list of index arrays
+    """
+    n = len(codes)
+    shuffled = rng.permutation(n)
+    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    sizes = np.bincount(codes)
+    rank = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the class
+    # The last sample of a class joins the group before it, where it would be alone.
+    alone = (np.repeat(sizes, sizes) % GROUP == 1) & (rank == np.repeat(sizes, sizes) - 1)
+    starts = (rank % GROUP == 0) & ~(alone & (rank > 0))
+    group = np.cumsum(starts) - 1  # (n,)
+    order = np.argsort(rng.permutation(group[-1] + 1)[group], kind="stable")
+    return np.array_split(by_class[order], max(1, round(n / batch_size)))
+
+
+def stratified_split(
+    codes: IndexArray, fraction: float, rng: np.random.RandomState
+) -> tuple[IndexArray, IndexArray]:
+    """Split rows into training and validation rows, the latter about ``fraction`` of every class.
+
+    Two samples of every class stay in the training part. Unlike scikit-learn's splitters this takes
+    classes of any size: small classes are trained on.
+
+    Parameters
+    ----------
+    codes : (n,) ints, the classes
+    fraction : float
+    rng : numpy.random.RandomState
+
+    Returns
+    -------
+    train, validation : index arrays
+    """
+    held = []
+    for code, size in enumerate(np.bincount(codes)):
+        count = min(round(fraction * size), max(0, size - 2))
+        held.append(rng.permutation(np.flatnonzero(codes == code))[:count])
+    validation = np.sort(np.concatenate(held))
+    return np.setdiff1d(np.arange(len(codes)), validation), validation

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from vicinal.deep.batches import class_batches, stratified_split
+from vicinal.deep.training import class_batches, stratified_split
 
 sizes = st.lists(st.integers(1, 13), min_size=1, max_size=9)
 seeds = st.integers(0, 100)
