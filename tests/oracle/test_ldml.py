@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
-from vicinal.kernels.cpu.logistic_pairs import make_pair_kernel
+from vicinal.kernels import make_pair_kernel
 from vicinal.learners.ldml import LDML
 from vicinal.objective.ldml_objective import LDMLObjective, ListedPairs
 from vicinal.objective.parametrization import Factor, Metric

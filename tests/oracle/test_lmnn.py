@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from vicinal.kernels.cpu.impostors import make_push_kernel
+from vicinal.kernels import make_push_kernel
 from vicinal.learners.lmnn import LMNN
 from vicinal.objective.lmnn_objective import LMNNObjective
 from vicinal.objective.neighbor_sets import build_comparisons

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import sys
 
-from vicinal.kernels.contract import Comparisons, IndexLists, Kernel
+from vicinal._typing import IndexArray
+from vicinal.kernels.contract import Comparisons, IndexLists, Kernel, PairKernel, PushKernel
 from vicinal.kernels.reference import ReferenceKernel
 
 BACKENDS = ("auto", "numba", "numpy")
@@ -32,7 +33,7 @@ WORTH_A_DEVICE = 20_000
 def choose_backend(backend: str, n: int) -> str:
     """What "auto" means for n rows: "cuda" where the user already works with a GPU, or "numba".
 
-    PyTorch is never imported to find out: whoever has not imported it asks for "cuda" by name.
+    PyTorch is never imported to find out: without it, "cuda" must be asked for by name.
     """
     if backend != "auto":
         return backend
@@ -59,13 +60,34 @@ def make_kernel(comparisons: Comparisons, backend: str = "auto") -> Kernel:
     raise ValueError(f"backend={backend!r} is unknown; use one of {known}")
 
 
+def make_push_kernel(targets: Comparisons, backend: str = "auto") -> PushKernel:
+    """LMNN's kernel of that backend ("auto" is "numba") for the targets ``targets.similar``."""
+    from vicinal.kernels.cpu.impostors import Impostors, ReferenceImpostors
+
+    return ReferenceImpostors(targets) if backend == "numpy" else Impostors(targets)
+
+
+def make_pair_kernel(
+    offsets: IndexArray, weights: tuple[float, float], backend: str = "auto"
+) -> PairKernel:
+    """LDML's kernel of that backend ("auto" is "numba"), for the weights (ω_s, ω_d) of pairs."""
+    from vicinal.kernels.cpu.logistic_pairs import LogisticPairs, ReferenceLogisticPairs
+
+    kernel = ReferenceLogisticPairs if backend == "numpy" else LogisticPairs
+    return kernel(offsets, weights)
+
+
 __all__ = [
     "BACKENDS",
     "DEVICE_BACKENDS",
     "Comparisons",
     "IndexLists",
     "Kernel",
+    "PairKernel",
+    "PushKernel",
     "ReferenceKernel",
     "choose_backend",
     "make_kernel",
+    "make_pair_kernel",
+    "make_push_kernel",
 ]

@@ -160,6 +160,49 @@ class Kernel(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Push(SweepResult):
+    """The push of the visited anchors: the sum of the hinges, and the Laplacian."""
+
+    n_active: int
+    """Triplets with a positive hinge."""
+
+
+class PushKernel(Protocol):
+    """Bound to the targets of n points; knows distances and hinges, no weights, no pull."""
+
+    def sweep(
+        self,
+        Z: FloatArray,
+        V: FloatArray,
+        *,
+        squared: bool,
+        symmetric: bool,
+        rows: IndexArray | None = None,
+    ) -> Push:
+        """The push of the anchors ``rows`` (all by default) among the points Z (n, m).
+
+        V (n, c) and ``symmetric`` are those of :meth:`Kernel.sweep`; ``squared`` chooses the hinge.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LogisticSweep(SweepResult):
+    """The logistic loss of all pairs, and the Laplacian."""
+
+    bias_slope: float
+    """The derivative with respect to the bias."""
+
+
+class PairKernel(Protocol):
+    """Bound to the pairs of n points, and to the weights of similar and dissimilar ones."""
+
+    def sweep(self, Z: FloatArray, V: FloatArray, bias: float, *, symmetric: bool) -> LogisticSweep:
+        """The loss of all pairs among the points Z (n, m), with V as in :meth:`Kernel.sweep`."""
+        ...
+
+
 class HostKernel:
     """What kernels that compute with NumPy arrays have in common."""
 

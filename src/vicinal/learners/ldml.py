@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from vicinal._typing import FloatArray
-from vicinal.kernels import BACKENDS
-from vicinal.kernels.cpu.logistic_pairs import PairKernel, make_pair_kernel
+from vicinal.kernels import BACKENDS, PairKernel, make_pair_kernel
 from vicinal.learners.descent import CONSTRAINTS, descend, fit_options, store_solution
 from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data
 from vicinal.learners.initialization import median_distance, median_start

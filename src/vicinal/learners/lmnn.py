@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels import BACKENDS, Comparisons
-from vicinal.kernels.cpu.impostors import PushKernel, make_push_kernel
+from vicinal.kernels import BACKENDS, Comparisons, PushKernel, make_push_kernel
 from vicinal.learners.descent import (
     ALONE,
     CONSTRAINTS,

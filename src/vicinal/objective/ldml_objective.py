@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.cpu.logistic_pairs import LogisticSweep, PairKernel
+from vicinal.kernels.contract import LogisticSweep, PairKernel
 from vicinal.objective.pair_sums import pair_distances, pair_laplacian
 from vicinal.objective.parametrization import Parametrization
 
@@ -86,10 +86,9 @@ class ListedPairs:
         self._omega = np.where(similar, *weights)
 
     def sweep(self, Z: FloatArray, V: FloatArray, bias: float, *, symmetric: bool) -> LogisticSweep:
-        """See :meth:`vicinal.kernels.cpu.logistic_pairs.PairKernel.sweep`."""
+        """See :meth:`vicinal.kernels.contract.PairKernel.sweep`."""
         u = self._sign * (bias - pair_distances(Z, self._i, self._j))
         w = -self._sign * self._omega * expit(u)
         value = float(self._omega @ np.logaddexp(0.0, u))
-        return LogisticSweep(
-            value, -float(w.sum()), pair_laplacian(self._i, self._j, w, V, symmetric)
-        )
+        laplacian = pair_laplacian(self._i, self._j, w, V, symmetric)
+        return LogisticSweep(value, laplacian, -float(w.sum()))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, IndexLists
-from vicinal.kernels.cpu.impostors import Push, PushKernel
+from vicinal.kernels.contract import Comparisons, IndexLists, Push, PushKernel
 from vicinal.objective.pair_sums import pair_distances, pair_laplacian
 from vicinal.objective.parametrization import Parametrization
 
@@ -72,7 +71,7 @@ class TripletPush:
         symmetric: bool,
         rows: IndexArray | None = None,
     ) -> Push:
-        """See :meth:`vicinal.kernels.cpu.impostors.PushKernel.sweep`."""
+        """See :meth:`vicinal.kernels.contract.PushKernel.sweep`."""
         i, j, l = self._i, self._j, self._l  # noqa: E741
         if rows is not None:
             taken = np.isin(i, rows)
@@ -89,7 +88,7 @@ class TripletPush:
             symmetric,
         )
         value = float((hinges**2 if squared else hinges).sum())
-        return Push(value, len(hinges), laplacian)
+        return Push(value, laplacian, len(hinges))
 
 
 def targets_of_triplets(i: IndexArray, j: IndexArray, n: int) -> Comparisons:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from vicinal.kernels.cpu._class_neighbors_numba import Problem
+    from vicinal.kernels.cpu.neighbor_heaps import SearchInput
 
 MEMORY = 64 * 2**20  # bytes of working memory, all threads together
 _TILE_SIDE = 512  # queries, and references, of a tile: it stays in the cache
@@ -146,9 +146,9 @@ class NeighborIndex:
             raise ValueError(f"k must be at least 1, got {k}")
         if (query_groups is None) != (reference_groups is None):
             raise ValueError("give both query_groups and reference_groups, or none of them")
-        from vicinal.kernels.cpu._class_neighbors_numba import Problem  # imports numba
+        from vicinal.kernels.cpu.neighbor_heaps import SearchInput  # imports numba
 
-        problem = Problem(
+        problem = SearchInput(
             queries=X,
             references=R,
             offsets=_offsets(offsets, m),
@@ -178,8 +178,8 @@ class NeighborIndex:
         return self._kept
 
     @cached_property
-    def _frame(self) -> _Frame:
-        return _Frame.around(self.references)
+    def _frame(self) -> _FilterScale:
+        return _FilterScale.around(self.references)
 
     @cached_property
     def _kept(self) -> _FilterPoints:
@@ -216,7 +216,7 @@ def _offsets(values: ArrayLike, m: int) -> NDArray[np.int64]:
     return offsets
 
 
-def _search(problem: Problem, found: Neighbors, points: _FilterPoints, memory: int) -> None:
+def _search(problem: SearchInput, found: Neighbors, points: _FilterPoints, memory: int) -> None:
     """Spread blocks of queries over threads; each thread writes its own rows of the result."""
     import numba
 
@@ -236,10 +236,10 @@ def _search(problem: Problem, found: Neighbors, points: _FilterPoints, memory: i
 
 
 def _search_rows(
-    problem: Problem, found: Neighbors, points: _FilterPoints, rows: slice, width: int
+    problem: SearchInput, found: Neighbors, points: _FilterPoints, rows: slice, width: int
 ) -> None:
     """Compare a block of b queries with all references, `width` of them at a time."""
-    from vicinal.kernels.cpu._class_neighbors_numba import Tile, measure, scan, sort_heaps
+    from vicinal.kernels.cpu.neighbor_heaps import Tile, measure, scan, sort_heaps
 
     frame = points.frame
     A, query_norms = frame.place(problem.queries[rows])  # (b, d'), (b,)
@@ -256,23 +256,23 @@ def _search_rows(
     sort_heaps(found.distances[rows], found.ids[rows])
 
 
-class _Frame(NamedTuple):
+class _FilterScale(NamedTuple):
     """Coordinates of the filter: centered, and scaled by a power of 2 into [-1, 1]."""
 
     center: NDArray[np.float64]  # (d,)
     unit: float
 
     @classmethod
-    def around(cls, references: NDArray[np.floating]) -> _Frame:
+    def around(cls, references: NDArray[np.floating]) -> _FilterScale:
         if not references.size:
             return cls(np.zeros(references.shape[1]), 1.0)
         center = references.mean(axis=0, dtype=np.float64)
         return cls(center, _unit(references, center))
 
-    def including(self, X: NDArray[np.floating]) -> _Frame:
+    def including(self, X: NDArray[np.floating]) -> _FilterScale:
         """The same frame, or one of a smaller unit if X (n, d) exceeds it."""
         unit = _unit(X, self.center) if X.size else self.unit
-        return self if unit >= self.unit else _Frame(self.center, unit)
+        return self if unit >= self.unit else _FilterScale(self.center, unit)
 
     def place(self, X: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """The rows as float32, filled up to a multiple of 4 features, and their norms."""
@@ -294,7 +294,7 @@ def _unit(X: NDArray[np.floating], center: NDArray[np.float64]) -> float:
 class _FilterPoints:
     """The references (m, d) in the frame of the filter, tile by tile, or all at once if kept."""
 
-    def __init__(self, frame: _Frame, references: NDArray[np.floating]) -> None:
+    def __init__(self, frame: _FilterScale, references: NDArray[np.floating]) -> None:
         self.frame = frame
         self._references = references
         self._all: tuple[NDArray[np.float32], NDArray[np.float64]] | None = None

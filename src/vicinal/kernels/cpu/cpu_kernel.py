@@ -19,18 +19,16 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, HostKernel, IndexLists, Respond, SweepResult
 from vicinal.kernels.cpu.inner_loops import QUAD
 from vicinal.kernels.cpu.layout import (
+    MIN_POINTS,
     Arrangement,
     Block,
-    no_tiles,
-    rotate_to_principal_axes,
-    transpose_padded,
-)
-from vicinal.kernels.cpu.pruning import (
-    MIN_POINTS,
     compact_order,
     make_tiles,
     needed_runs,
     negligible_gap,
+    no_tiles,
+    rotate_to_principal_axes,
+    transpose_padded,
     whole_runs,
 )
 from vicinal.kernels.cpu.row_blocks import (
@@ -44,7 +42,7 @@ from vicinal.kernels.cpu.row_blocks import (
 )
 
 BLOCK_ELEMENTS = 2**19
-"""Weights a block: 4 MiB in float64, within reach of the second and third caches."""
+"""Weights per block: 4 MiB in float64, within reach of the second and third caches."""
 SERIAL_ELEMENTS = 2**18
 """Evaluations of fewer weights than this are not worth waking threads."""
 
@@ -99,8 +97,8 @@ class CpuKernel(HostKernel):
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What one thread has summed: over columns, over transposed products, over listed pairs."""
+class _ThreadSums:
+    """The sums of one thread: over columns, over transposed products, over listed pairs."""
 
     columns: FloatArray  # (n,)
     transposed: FloatArray  # (c', n) or empty
@@ -169,7 +167,7 @@ class _Evaluation:
         """Whether positions differ from rows."""
         return self._prune
 
-    def run(self, blocks: list[Block], respond: Respond) -> _Part:
+    def run(self, blocks: list[Block], respond: Respond) -> _ThreadSums:
         """Forward, respond, backward for every block of one thread's share."""
         part = self._empty_part()
         if not blocks:
@@ -222,10 +220,10 @@ class _Evaluation:
             used = self._use_similar, self._use_dissimilar
             whole_runs(labels, self.placed.offsets, *used, runs, counts)
 
-    def _empty_part(self) -> _Part:
+    def _empty_part(self) -> _ThreadSums:
         n = len(self._Z)
         listed = not (self._use_similar and self._use_dissimilar)
-        return _Part(
+        return _ThreadSums(
             columns=np.zeros(n),
             transposed=np.zeros((self._VT.shape[0] if self._symmetric else QUAD, n)),
             listed=np.zeros(self._V.shape if listed else (0, 0)),
@@ -241,7 +239,7 @@ class _Evaluation:
             _ListedRows.forward(rows, c.dissimilar, self._Z, self._beta, t),
         )
 
-    def assemble(self, parts: list[_Part]) -> SweepResult:
+    def assemble(self, parts: list[_ThreadSums]) -> SweepResult:
         """The values' sum, and H = ½ Δ V − W V or Lap V = Δ V − W V − Wᵀ V, by rows."""
         c = self._V.shape[1]
         delta = np.zeros(len(self._Z))  # by position

@@ -1,6 +1,6 @@
 """The inner loops of the CPU kernel: short, contiguous, vectorized by the compiler.
 
-Points are stored transposed, one coordinate a row, so that the loop over points is contiguous.
+Points are stored transposed, one coordinate per row, so that the loop over points is contiguous.
 Coordinates are padded with zeros to a multiple of 4, anchors come in quads of 4 rows.
 """
 
@@ -15,7 +15,7 @@ QUAD = 4
 HAS_32_REGISTERS = bool(get_host_cpu_features().get("avx512f"))
 """Vector registers: with 32 of them (AVX-512) products are made 4 rows at a time, else 2."""
 CHUNK = 512
-"""Points a chunk: its coordinates and its 4 rows of distances stay in the first caches."""
+"""Points per chunk: its coordinates and its 4 rows of distances stay in the first caches."""
 LANES = 128
 """Independent partial results of a reduction: it vectorizes without reordering sums."""
 

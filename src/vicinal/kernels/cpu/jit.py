@@ -1,4 +1,4 @@
-"""How kernels are compiled, and the exponential they live on."""
+"""Decorators that compile functions with Numba, and a fast exponential for them."""
 
 from __future__ import annotations
 

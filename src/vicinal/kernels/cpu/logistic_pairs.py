@@ -1,53 +1,36 @@
-"""LDML's loss: is a pair of one class, judged by its distance and one bias for all.
+"""LDML's loss: the logistic loss of pairs, given their distances and one bias for all.
 
 Over all pairs i < j of points sorted by class, with d_ij = ‖z_i − z_j‖²,
 
     value = Σ_{i<j} ω ln(1 + e^{u_ij}),     u_ij = d_ij − b for similar pairs, b − d_ij for others,
 
 and weights ω = ω_s or ω_d. Its gradient is that of Σ W_ij d_ij with W_ij = ± ω σ(u_ij), positive
-for similar pairs, and −Σ W_ij with respect to b. Nothing n×n is ever kept.
+for similar pairs, and −Σ W_ij with respect to b. Nothing n×n is ever kept: the forward pass leaves
+the rows σ(u) of a block in memory, :func:`vicinal.kernels.cpu.row_blocks.backward` applies them.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
+import numba
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.contract import LogisticSweep
+from vicinal.kernels.cpu.inner_loops import LANES, QUAD, quad_distances
+from vicinal.kernels.cpu.jit import compiled, fast_exp, inner
+from vicinal.kernels.cpu.layout import cut_into_quads, transpose_padded
+from vicinal.kernels.cpu.row_blocks import backward
 
 BLOCK_ELEMENTS = 2**19
 SERIAL_ELEMENTS = 2**17
-
-
-@dataclass(frozen=True)
-class LogisticSweep:
-    """The loss of all pairs, and what its gradient needs."""
-
-    value: float
-    bias_slope: float
-    laplacian: FloatArray
-    """(n, c) the half H = ½ Δ V − W V, or Lap V, as :meth:`Kernel.sweep` returns them."""
-
-
-class PairKernel(Protocol):
-    """Bound to the pairs of n points."""
-
-    def sweep(self, Z: FloatArray, V: FloatArray, bias: float, *, symmetric: bool) -> LogisticSweep:
-        """The loss of all pairs among the points Z (n, m); V (n, c) is what Lap is applied to."""
-        ...
-
-
-def make_pair_kernel(
-    offsets: IndexArray, weights: tuple[float, float], backend: str = "auto"
-) -> PairKernel:
-    """The kernel of that backend ("auto" is "numba") for classes at ``offsets`` and (ω_s, ω_d)."""
-    kernel = ReferenceLogisticPairs if backend == "numpy" else LogisticPairs
-    return kernel(offsets, weights)
+FACTORS = 512 * LANES
+"""Points at which a row is cut: 512 factors 1 + e⁻ᵘ ≤ 2 per lane multiply without overflow."""
+SMALL = 1e-6
 
 
 class ReferenceLogisticPairs:
@@ -58,7 +41,7 @@ class ReferenceLogisticPairs:
         self._weights = weights
 
     def sweep(self, Z: FloatArray, V: FloatArray, bias: float, *, symmetric: bool) -> LogisticSweep:
-        """See :meth:`PairKernel.sweep`."""
+        """See :meth:`vicinal.kernels.contract.PairKernel.sweep`."""
         n = len(Z)
         classes = np.repeat(np.arange(len(self._offsets) - 1), np.diff(self._offsets))
         value, bias_slope = 0.0, 0.0
@@ -77,11 +60,11 @@ class ReferenceLogisticPairs:
             out[rows] += scale * W.sum(axis=1)[:, None] * V[rows] - W @ V
             if symmetric:
                 out -= W.T @ V[rows]
-        return LogisticSweep(value, bias_slope, out)
+        return LogisticSweep(value, out, bias_slope)
 
 
-class _Part(NamedTuple):
-    """What one thread has summed."""
+class _PairSums(NamedTuple):
+    """The sums of one thread."""
 
     value: list[float]
     columns: FloatArray  # (n,) Wᵀ 1
@@ -99,12 +82,7 @@ class LogisticPairs:
         self._n_threads = n_threads
 
     def sweep(self, Z: FloatArray, V: FloatArray, bias: float, *, symmetric: bool) -> LogisticSweep:
-        """See :meth:`PairKernel.sweep`."""
-        import numba
-
-        from vicinal.kernels.cpu.inner_loops import QUAD
-        from vicinal.kernels.cpu.layout import transpose_padded
-
+        """See :meth:`vicinal.kernels.contract.PairKernel.sweep`."""
         n = len(Z)
         Z, V = np.asarray(Z, dtype=np.float64), np.asarray(V, dtype=np.float64)
         norms = np.einsum("ij,ij->i", Z, Z)
@@ -116,9 +94,9 @@ class LogisticPairs:
             n_threads = min(self._n_threads or numba.get_num_threads(), len(blocks))
         product, rows = np.zeros((n, len(VT))), np.zeros(n)
 
-        def run(share: int) -> _Part:
+        def run(share: int) -> _PairSums:
             # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
-            part = _Part([], np.zeros(n), np.zeros((len(VT) if symmetric else QUAD, n)))
+            part = _PairSums([], np.zeros(n), np.zeros((len(VT) if symmetric else QUAD, n)))
             self._run(blocks[share::n_threads], points, VT, symmetric, product, rows, part)
             return part
 
@@ -131,9 +109,6 @@ class LogisticPairs:
 
     def _blocks(self, n: int) -> list[tuple[IndexArray, ...]]:
         """Blocks of (quads (q, 4) of rows, their classes (q,), how many are real (q,))."""
-        from vicinal.kernels.cpu.inner_loops import QUAD
-        from vicinal.kernels.cpu.layout import cut_into_quads
-
         quads = cut_into_quads(np.arange(n), self._offsets)
         size = max(1, BLOCK_ELEMENTS // (QUAD * n))
         starts = range(0, len(quads[0]), size)
@@ -142,18 +117,14 @@ class LogisticPairs:
     def _run(
         self,
         blocks: list[tuple[IndexArray, ...]],
-        points: tuple[Any, ...],
+        points: tuple[object, ...],
         VT: FloatArray,
         symmetric: bool,
         product: FloatArray,
         row_sums: FloatArray,
-        part: _Part,
+        part: _PairSums,
     ) -> None:
         """One thread's share of the blocks."""
-        from vicinal.kernels.cpu._logistic_pairs_numba import forward
-        from vicinal.kernels.cpu.inner_loops import QUAD
-        from vicinal.kernels.cpu.row_blocks import backward
-
         if not blocks:
             return
         q, n = max(len(quads) for quads, _, _ in blocks), len(row_sums)
@@ -174,7 +145,7 @@ class LogisticPairs:
 
 
 def _assemble(
-    parts: list[_Part], V: FloatArray, product: FloatArray, rows: FloatArray, symmetric: bool
+    parts: list[_PairSums], V: FloatArray, product: FloatArray, rows: FloatArray, symmetric: bool
 ) -> LogisticSweep:
     """H = ½ Δ V − W V, or Lap V = Δ V − W V − Wᵀ V, of what the threads have summed."""
     c = V.shape[1]
@@ -184,4 +155,81 @@ def _assemble(
         for part in parts:
             out -= part.transposed.T[:, :c]
     value = sum(sum(part.value) for part in parts)
-    return LogisticSweep(value, -float(rows.sum()), out)
+    return LogisticSweep(value, out, -float(rows.sum()))
+
+
+@inner
+def _softplus(d, bias, sign, lanes):
+    """d ← σ(u), u = sign·(bias − d), in place; returns Σ ln(1 + eᵘ) and Σ σ(u).
+
+    ln(1 + eᵘ) = [u]₊ + ln(1 + e) with e = e^{−|u|} ≤ 1. The factors 1 + e are multiplied and one
+    logarithm is taken of the product; where 1 + e would lose digits, ln(1 + e) = e − e²/2.
+    """
+    n = d.shape[0]
+    whole = n - n % LANES
+    sums, products, weights = lanes[0], lanes[1], lanes[2]
+    sums[:], products[:], weights[:] = 0.0, 1.0, 0.0
+    for j in range(0, whole, LANES):
+        chunk = d[j : j + LANES]
+        for i in range(LANES):
+            u = sign * (bias - chunk[i])
+            e = fast_exp(-abs(u))
+            small = e < SMALL
+            sums[i] += (u if u > 0 else 0.0) + (e - 0.5 * e * e if small else 0.0)
+            products[i] *= 1.0 if small else 1.0 + e
+            chunk[i] = (1.0 if u > 0 else e) / (1.0 + e)
+            weights[i] += chunk[i]
+    value, weight = 0.0, 0.0
+    for i in range(LANES):
+        value += sums[i] + np.log(products[i])
+        weight += weights[i]
+    for j in range(whole, n):
+        u = sign * (bias - d[j])
+        e = np.exp(-abs(u))
+        value += (u if u > 0 else 0.0) + np.log1p(e)
+        d[j] = (1.0 if u > 0 else e) / (1.0 + e)
+        weight += d[j]
+    return value, weight
+
+
+@inner
+def _row(d, bias, sign, lanes):
+    """The same for a row of any length."""
+    value, weight = 0.0, 0.0
+    for start in range(0, d.shape[0], FACTORS):
+        v, w = _softplus(d[start : start + FACTORS], bias, sign, lanes)
+        value += v
+        weight += w
+    return value, weight
+
+
+@compiled
+def forward(quads, labels, real, ZT, norms, offsets, bias, block):
+    """Losses and weights of the anchors in ``quads`` against all points after them.
+
+    block: (E, runs, counts, values, sums). E becomes σ(u), similar points first; values and sums
+    (q, 4, 2) are Σ ln(1 + eᵘ) and Σ σ(u), by side; those of padding stay 0.
+    """
+    E, runs, counts, values, sums = block
+    lanes = np.empty((3, LANES))
+    B = np.empty((QUAD, ZT.shape[0]))
+    n = norms.shape[0]
+    for q in range(quads.shape[0]):
+        positions = quads[q]
+        start, middle = positions[0], offsets[labels[q] + 1]
+        runs[q, 0, 0], runs[q, 0, 1] = start, middle
+        runs[q, 1, 0], runs[q, 1, 1] = middle, n
+        counts[q, 0], counts[q, 1] = 1, 2
+        for r in range(QUAD):
+            for k in range(ZT.shape[0]):
+                B[r, k] = -2.0 * ZT[k, positions[r]]
+        rows = E[QUAD * q : QUAD * (q + 1)]
+        quad_distances(B, ZT, norms, start, n, rows, 0)
+        for r in range(real[q]):
+            p = positions[r]
+            rows[r, : p + 1 - start] = -np.inf  # every pair once, no row with itself: u = −∞
+            split = middle - start
+            values[q, r, 0], sums[q, r, 0] = _row(rows[r, :split], bias - norms[p], -1.0, lanes)
+            values[q, r, 1], sums[q, r, 1] = _row(
+                rows[r, split : n - start], bias - norms[p], 1.0, lanes
+            )

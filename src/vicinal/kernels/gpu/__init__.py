@@ -9,11 +9,11 @@
                          ▼
     pass 2: weights computed anew, (W + Wᵀ)·V, every row written once ──▶ Lap·V (n, c)
 
-Of three parts on demand, where the gradient nearly vanishes. ``triton_log_sums`` and
-``triton_products`` are the two passes, ``triton_tiles`` is what they share, ``tiling`` the sizes of
-their tiles; ``triton_sweep`` launches them, ``torch_sweep`` does the same by matrix products for
-what they cannot do, ``listed_side`` gathers listed pairs, and ``kernel`` puts them together.
-``samples`` makes tensors ready for a fit, ``class_neighbors`` finds neighbors.
+Of three parts on demand, where the gradient nearly vanishes. ``triton_passes`` has the two passes,
+``triton_tiles`` the parts that they share, ``tiling`` the sizes of their tiles; ``triton_sweep``
+launches them, ``torch_sweep`` does the same by matrix products where they cannot, and gathers the
+pairs of lists; ``gpu_kernel`` puts them together. ``samples`` prepares tensors for a fit,
+``gpu_neighbors`` finds neighbors, ``ranks`` shares the rows among processes.
 Importing this package imports PyTorch, and nothing imports it before it is used.
 """
 
@@ -53,7 +53,7 @@ def make_gpu_kernel(comparisons: Comparisons, backend: str = "cuda") -> GpuKerne
 
     Parameters
     ----------
-    comparisons : who is compared with whom
+    comparisons : the sets of similar and dissimilar rows
     backend : "cuda" or "cuda:fast"
     """
     check_device(backend)

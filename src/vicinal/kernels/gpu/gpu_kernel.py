@@ -15,14 +15,12 @@ from torch.nn.functional import pad
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, Respond, SweepResult
-from vicinal.kernels.gpu.listed_side import ListedSide
 from vicinal.kernels.gpu.panel import FAR, WIDEST, Labels, feature_blocks
 from vicinal.kernels.gpu.ranks import Ranks
 from vicinal.kernels.gpu.tiling import memory_for_tiles, tiles_fit
-from vicinal.kernels.gpu.torch_sweep import TorchSweep
+from vicinal.kernels.gpu.torch_sweep import ListedSide, ListedSweep, TorchSweep
 
 if TYPE_CHECKING:
-    from vicinal.kernels.gpu.listed_side import ListedSweep
     from vicinal.kernels.gpu.triton_sweep import TritonSweep
 
 GENTLE = 0.05
@@ -42,13 +40,13 @@ class GpuKernel:
 
     Parameters
     ----------
-    comparisons : who is compared with whom; moved to the device once
+    comparisons : the sets of similar and dissimilar rows; moved to the device once
     device : "cuda", "cuda:1", "cpu"
     precision : "high" or "fast"
         Numbers of 22 bits, and of more where that would not keep gradients within 1e-5 of
         float64; or numbers of 11 bits (tf32's).
     engine : "auto", "triton" or "torch"
-        Who computes complete sides. "auto" is Triton on a GPU where it is installed. Triton takes
+        What computes complete sides. "auto" is Triton on a GPU where it is installed. Triton takes
         at most 256 components (fewer where shared memory is small) and exponents that are finite
         and not next to 0; what it does not take is PyTorch's, in the precision of the points,
         float64, whatever ``precision`` says.
@@ -185,7 +183,7 @@ class GpuKernel:
         return GpuSweepResult(value.sum(), laplacian, self, request)
 
     def slopes(self, anchors: Tensor, ds: Tensor, dt: Tensor) -> Tensor:
-        """(2, n) float64: ∂J/∂s and ∂J/∂t of every row, 0 for those that are no anchors."""
+        """(2, n) float64: ∂J/∂s and ∂J/∂t of every row, 0 for those that are not anchors."""
         slopes = torch.zeros((2, self.n), dtype=torch.float64, device=self.device)
         slopes[0, anchors], slopes[1, anchors] = ds.double(), dt.double()
         return slopes

@@ -5,9 +5,10 @@ candidates they leave are measured anew by differences. Both are float64, with e
 
 .. math:: (2 d + 11)\, 2^{-53}\, (\|q\| + \|r\|)^2
 
-together, to first order, and nobody who is at :math:`\sqrt T` or nearer has a norm above
-:math:`\|q\| + \sqrt T`. Whoever is so far behind the k-th that no error explains it is out; all
-others are candidates. As in :mod:`vicinal.kernels.cpu.class_neighbors`, ties go to the smaller row.
+together, to first order, and no reference at :math:`\sqrt T` or nearer has a norm above
+:math:`\|q\| + \sqrt T`. A reference that is farther than the k-th by more than the errors is out;
+all others are candidates. Ties go to the smaller row, as in
+:mod:`vicinal.kernels.cpu.class_neighbors`.
 """
 
 from __future__ import annotations

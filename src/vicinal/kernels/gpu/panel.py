@@ -52,7 +52,7 @@ class Split:
     parts: Tensor
     """(P, N, NB·KB) float16, the largest first; N and the features are padded with zeros."""
     unit: Tensor
-    """What was multiplied by: () one power of two for all, or (c,) one a feature."""
+    """What was multiplied by: () one power of two for all, or (c,) one per feature."""
     n: int
     width: int
 

@@ -1,4 +1,4 @@
-"""Which tiles the Triton kernels take, so that a program fits the shared memory of its GPU."""
+"""Sizes of the tiles of the Triton kernels, which must fit the shared memory of the GPU."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from vicinal.kernels.gpu.panel import (
     tile_ranges,
 )
 from vicinal.kernels.gpu.tiling import log_sum_tiling, product_tiling, value_width
-from vicinal.kernels.gpu.triton_log_sums import log_sums
-from vicinal.kernels.gpu.triton_products import weighted_sums
+from vicinal.kernels.gpu.triton_passes import log_sums, weighted_sums
 
 LARGEST_SLOPE = 2.0**13
 """What slopes are scaled to, so that weights have the range of float16."""

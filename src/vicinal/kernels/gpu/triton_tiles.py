@@ -1,4 +1,4 @@
-"""What the two passes over all pairs share: tiles of rows against tiles of columns, in Triton.
+"""Tiles of rows against tiles of columns, in Triton: the parts that the two passes share.
 
 Points arrive as sums of float16 parts (:class:`~vicinal.kernels.gpu.panel.Split`), padded to NB
 blocks of KB features and scaled by √(2κ), κ = |γ|·log₂e, so that exponents, in units of log 2, are
@@ -13,8 +13,8 @@ error. Of one or two parts there is no rest, and y is rounded to float32.
 
 A tile of columns is, for a tile of rows, purely dissimilar, purely similar, or mixed; only mixed
 ones (the borders of the class, the diagonal, all of them where there are groups) look at masks.
-``ranges`` has six numbers a row tile, j0 ≤ j1 ≤ g0 ≤ g1 ≤ j2 ≤ j3: mixed are [j0, j1), [g0, g1) and
-[j2, j3), similar the rest of [j0, j3), dissimilar everything outside.
+``ranges`` has six numbers per row tile, j0 ≤ j1 ≤ g0 ≤ g1 ≤ j2 ≤ j3: mixed are [j0, j1), [g0, g1)
+and [j2, j3), similar the rest of [j0, j3), dissimilar everything outside.
 """
 
 # Triton compiles a subset of Python: tuples grow by +, constants are upper case as is its custom.

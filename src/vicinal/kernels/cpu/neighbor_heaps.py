@@ -1,4 +1,4 @@
-"""The compiled half of ``class_neighbors``; imported on the first search only.
+"""Compiled loops of the neighbor search; imported by the first search only.
 
 Each (query, class) keeps its k best references in a max-heap ordered by (distance, id), the worst
 at the root. So equal distances are settled by the smaller id, in whatever order tiles arrive.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vicinal.kernels.cpu.jit import compiled, compiled_sum
 
 
-class Problem(NamedTuple):
+class SearchInput(NamedTuple):
     """Everything that is the same for all tiles of one search."""
 
     queries: NDArray[np.floating]  # (n, d)
@@ -107,7 +107,7 @@ def _sink(
 
 
 @compiled
-def _barred(problem: Problem, query: int, reference: int) -> bool:
+def _barred(problem: SearchInput, query: int, reference: int) -> bool:
     if problem.ids[reference] == problem.exclude[query]:
         return True
     if problem.query_groups.shape[0] == 0:
@@ -125,7 +125,12 @@ def _none_within(values: NDArray[np.float32], limit: np.float32) -> bool:
 
 @compiled
 def _scan_class(
-    problem: Problem, tile: Tile, i: int, c: int, best: NDArray[np.float64], ids: NDArray[np.int64]
+    problem: SearchInput,
+    tile: Tile,
+    i: int,
+    c: int,
+    best: NDArray[np.float64],
+    ids: NDArray[np.int64],
 ) -> None:
     """Offer the references of class c in the tile to the heap (k,) of query i."""
     query, d = tile.first_query + i, problem.queries.shape[1]
@@ -147,7 +152,7 @@ def _scan_class(
 
 @compiled
 def scan(
-    problem: Problem, tile: Tile, distances: NDArray[np.float64], ids: NDArray[np.int64]
+    problem: SearchInput, tile: Tile, distances: NDArray[np.float64], ids: NDArray[np.int64]
 ) -> None:
     """Offer the references of a tile to the heaps `distances`, `ids` (n, c, k) of its queries.
 
