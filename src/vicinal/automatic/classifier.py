@@ -1,4 +1,4 @@
-"""The automatic classifier: the best nearest-neighbor model, without a single setting."""
+"""Automatic classifier: a nearest-neighbor model that needs no settings."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.automatic_fit import AutomaticFit, TuningProgress
-from vicinal.automatic.summary import describe
-from vicinal.automatic.voting_model import VotingModel
+from vicinal.automatic.committee import describe
+from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
-from vicinal.learners.base import MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.fit_input import DTYPES, take_fit_metadata
 from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
@@ -30,11 +28,11 @@ from vicinal.validation.schedule import Deadline, Schedule, thread_count
 from vicinal.voting.row_weights import VotingRows
 
 
-class ANNClassifier(VotingModel, ClassifierMixin, MetricLearner):
+class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
 
     Short descents of the neighbor objective, from the Euclidean metric of the features as they
-    are, standardized, whitened, and (if they are at most 30) unfolded into hat functions at their
+    are, standardized, whitened, and (if they are at most 30) expanded in hat functions at their
     quantiles, on each of F folds of the training data, give paths of metrics. Each iterate kept,
     and each start, is judged with several votes and every K on the rows that it was not learned
     from. A committee of the best then predicts
@@ -80,7 +78,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, MetricLearner):
         their ``metrics``, indices into ``metrics_``.
     metrics_ : (q, m, d) array
         Factors L of the chosen metrics: squared distances are :math:`\|L(x - x')\|^2`. If the
-        features are unfolded, (q, m, d + h) and :math:`\|L(\phi(x) - \phi(x'))\|^2`, where
+        features are expanded, (q, m, d + h) and :math:`\|L(\phi(x) - \phi(x'))\|^2`, where
         :math:`\phi` adds h hat functions to the features.
     knots_ : (d, k) array or None
         Where the hat functions of each feature have their peaks; None if no member needs them.
@@ -93,7 +91,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, MetricLearner):
         Every candidate with its out-of-fold error and log-loss.
     oof_rows_, oof_proba_ : (t,) rows tuned on, and (t, c) their out-of-fold probabilities
     histories_ : dict
-        For every configuration the mean objective a row, by iteration.
+        For every configuration the mean objective per row, by iteration.
     X_fit_, y_fit_, row_weights_, prior_ : the voters
     n_samples_fit_, n_features_in_, feature_names_in_, fit_time_, timed_out_
 
@@ -233,47 +231,10 @@ class ANNClassifier(VotingModel, ClassifierMixin, MetricLearner):
         P = self._committee.class_probabilities(self._expanded(X))
         return P.astype(X.dtype, copy=False)
 
-    @property
-    def components_(self) -> FloatArray:  # type: ignore[override]
-        """(m, d) the one metric of mode="single"."""
-        if self.mode != "single":
-            raise AttributeError(
-                "A committee has many metrics (metrics_), not one; use mode='single' for a model "
-                "with components_ and transform"
-            )
-        return self.metrics_[0]
-
     def report(self) -> str:
-        """What was tried and what was chosen, as text."""
+        """Text on what was tried and what was chosen."""
         check_is_fitted(self)
         return describe(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self.mode != "single":
-            tags.transformer_tags = None
-        return tags
-
-
-def _is_single(model: ANNClassifier) -> bool:
-    return model.mode == "single"
-
-
-_OF_ONE_METRIC = (
-    "transform",
-    "fit_transform",
-    "set_output",
-    "get_feature_names_out",
-    "get_metric",
-    "pair_distance",
-    "pair_score",
-    "predict_pairs",
-    "calibrate_threshold",
-    "set_threshold",
-)
-for _name in _OF_ONE_METRIC:
-    # A committee is no transformer: it does not even have the methods.
-    setattr(ANNClassifier, _name, available_if(_is_single)(getattr(ANNClassifier, _name)))
 
 
 def _accuracy(P: FloatArray, codes: IndexArray, weights: FloatArray) -> float:

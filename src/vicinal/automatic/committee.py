@@ -1,8 +1,10 @@
-"""Who sits in the committee: the best metrics and votes, weighed by a greedy ensemble."""
+"""Members of a committee: metrics and votes, weighted by a greedy ensemble."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ class Choice:
     n_neighbors: int
     weight: float
     metrics: tuple[int, ...]
-    """Indices into ``metrics_``, one a fold."""
+    """Indices into ``metrics_``, one per fold."""
 
 
 def rank(errors: FloatArray, log_losses: FloatArray) -> IndexArray:
@@ -67,3 +69,36 @@ def greedy_weights(
         quadratic = (2.0 * products @ counts + np.diag(products)) / size**2
         counts[np.argmin(quadratic - 2.0 * hits / size)] += 1.0
     return np.asarray(counts / counts.sum())
+
+
+def describe(model: Any) -> str:
+    """The report of a fitted :class:`~vicinal.ANNClassifier`."""
+    results = model.cv_results_
+    n_metrics = len(set(zip(results["configuration"], results["iterate"], strict=True)))
+    euclid = results["configuration"] == "euclid"
+    single = 1.0 - float(results["mean_test_error"][results["rank_test_score"] == 1][0])
+    size = f"{model.n_samples_fit_} rows, {model.n_features_in_} features"
+    lines = [
+        f"ANNClassifier, {model.mode}: {size}, {len(model.classes_)} classes",
+        f"Fitted in {model.fit_time_:.1f} s, tuned on {len(model.oof_rows_)} rows.",
+        f"Tried {len(euclid)} candidates: {n_metrics} metrics with every K and vote.",
+        "Out-of-fold accuracy:",
+        f"  {'committee' if model.mode == 'committee' else 'chosen':<24} {model.best_score_:.4f}",
+        f"  {'best single candidate':<24} {single:.4f}",
+        f"  {'best Euclidean K-NN':<24} {1.0 - results['mean_test_error'][euclid].min():.4f}",
+        f"  {'largest class':<24} {float(np.max(model.prior_)):.4f}",
+        "Chosen:",
+        *_table(model.chosen_),
+    ]
+    if model.timed_out_:
+        lines.append("The time limit ended the search early: this is the best found until then.")
+    return "\n".join(lines)
+
+
+def _table(chosen: Sequence[Choice]) -> list[str]:
+    head = f"  {'weight':>6}  {'configuration':<24} {'iterate':>7}  {'vote':<12} {'K':>3}"
+    rows = [
+        f"  {c.weight:>6.3f}  {c.configuration:<24} {c.iterate:>7}  {c.vote:<12} {c.n_neighbors:>3}"
+        for c in chosen
+    ]
+    return [head, *rows]
