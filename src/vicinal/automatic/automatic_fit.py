@@ -1,4 +1,4 @@
-"""What ``ANNClassifier.fit`` does: fold, descend, judge, choose."""
+"""The fit of ``ANNClassifier``: fold, descend, score out of fold, choose."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.committee import CANDIDATES, Choice, greedy_weights, rank
-from vicinal.automatic.metric_path import ITERATES, metric_path
-from vicinal.automatic.tuning import (
+from vicinal.automatic.committee import (
+    CANDIDATES,
     Candidate,
+    Choice,
+    Scores,
+    greedy_weights,
+    out_of_fold,
+    rank,
+    score_candidates,
+)
+from vicinal.automatic.metric_path import (
+    ITERATES,
     Parts,
     Paths,
     Samples,
-    Scores,
     descents_in,
-    out_of_fold,
+    metric_path,
     run_descents,
-    score_candidates,
     starting_metric,
     starts_in,
 )
@@ -44,7 +50,7 @@ MIN_MEMBERS = 10
 
 @dataclass(frozen=True)
 class TuningProgress:
-    """What a callback is shown after every descent."""
+    """Progress that a callback is shown after every descent."""
 
     done: int
     total: int
@@ -53,7 +59,7 @@ class TuningProgress:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuningOutcome:
     """Everything a fit has found."""
 
     metrics: FloatArray
@@ -107,7 +113,7 @@ class AutomaticFit:
         ]
         return usable_folds(folds, codes)
 
-    def run(self, schedule: Schedule, report: Callable[[TuningProgress], object]) -> Outcome:
+    def run(self, schedule: Schedule, report: Callable[[TuningProgress], object]) -> TuningOutcome:
         """Tune, then choose a committee, or one metric that is learned again from all rows.
 
         ``report`` is told of every descent.
@@ -125,7 +131,7 @@ class AutomaticFit:
         else:
             metrics, chosen, oof = self._single(scores, scores.candidates[order[0]], schedule)
         metrics, basis = drop_unused_hats(metrics, self._samples.basis)
-        return Outcome(
+        return TuningOutcome(
             metrics=metrics,
             basis=basis,
             chosen=chosen,

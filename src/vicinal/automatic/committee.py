@@ -1,4 +1,4 @@
-"""Members of a committee: metrics and votes, weighted by a greedy ensemble."""
+"""Candidates (a metric and a vote), scored out of fold, and the committee of the best."""
 
 from __future__ import annotations
 
@@ -9,12 +9,28 @@ from typing import Any
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.voting.votes import VoteName
+from vicinal.automatic.metric_path import MetricName, Samples
+from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
+from vicinal.validation.folds import Fold
+from vicinal.validation.out_of_fold import gather_out_of_fold
+from vicinal.validation.schedule import Schedule, run_tasks
+from vicinal.voting.row_weights import VotingRows
+from vicinal.voting.votes import N_NEIGHBORS, VoteName, all_votes, rules, vote_weights
 
 LOG_LOSS_WEIGHT = 0.3
 CANDIDATES = 50
 FIRST_MEMBERS = 3
 ADDITIONS = 15
+TINY = 1e-12  # a class of weight 0 has no prior
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A metric and how its neighbors vote."""
+
+    metric: MetricName
+    vote: VoteName
+    n_neighbors: int
 
 
 @dataclass(frozen=True)
@@ -28,6 +44,70 @@ class Choice:
     weight: float
     metrics: tuple[int, ...]
     """Indices into ``metrics_``, one per fold."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Out-of-fold error and log-loss of every candidate."""
+
+    candidates: list[Candidate]
+    errors: FloatArray
+    log_losses: FloatArray
+    neighbors: dict[tuple[MetricName, int], Neighbors]
+    """Of every metric and fold."""
+
+
+def score_candidates(
+    samples: Samples,
+    folds: Sequence[Fold],
+    metrics: dict[MetricName, list[FloatArray]],
+    schedule: Schedule,
+) -> Scores:
+    """Score all candidates; one neighbor search per metric and fold gives the votes for every K."""
+    smallest = min(len(fold.train) for fold in folds)
+    ks = tuple(k for k in N_NEIGHBORS if k < smallest) or (1,)
+    names = [(name, fold) for name in metrics for fold in range(len(folds))]
+
+    def search(task: tuple[MetricName, int]) -> tuple[Neighbors, FloatArray]:
+        name, f = task
+        Z = samples.X @ metrics[name][f].T
+        found = all_neighbors(Z[folds[f].test], Z[folds[f].train], max(ks) + 1, ids=folds[f].train)
+        return found, _losses(samples.voters, folds[f].test, found, ks)
+
+    results = run_tasks(search, names, schedule)
+    losses = np.sum(
+        np.reshape([loss for _, loss in results], (len(metrics), len(folds), -1, 2)), axis=1
+    )  # (metrics, rules, 2)
+    total = sum(samples.voters.weights[fold.test].sum() for fold in folds)
+    candidates = [Candidate(name, vote, k) for name in metrics for vote, k in rules(ks)]
+    errors, log_losses = losses.reshape(-1, 2).T / total
+    found = {task: result[0] for task, result in zip(names, results, strict=True)}
+    return Scores(candidates, errors, log_losses, found)
+
+
+def _losses(
+    voters: VotingRows, test: IndexArray, neighbors: Neighbors, ks: Sequence[int]
+) -> FloatArray:
+    """(rules, 2) weighted sums of errors and of log-losses over the test rows, for every vote."""
+    codes, weights = voters.codes[test], voters.weights[test]
+    rows = np.arange(len(test))
+    sums = []
+    for _, _, P in all_votes(neighbors, voters, ks):
+        wrong = P.argmax(axis=1) != codes
+        sums.append((weights @ wrong, -weights @ np.log(np.maximum(P[rows, codes], TINY))))
+    return np.array(sums)
+
+
+def out_of_fold(
+    samples: Samples, folds: Sequence[Fold], scores: Scores, candidate: Candidate
+) -> FloatArray:
+    """(n, c) the mean probabilities that a candidate gives to rows that it was not learned from."""
+    voters, vote, k = samples.voters, candidate.vote, candidate.n_neighbors
+    found = (scores.neighbors[candidate.metric, f] for f in range(len(folds)))
+    weights = (vote_weights(neighbors, voters.weights, vote, k) for neighbors in found)
+    predictions = (of_fold.class_probabilities(voters) for of_fold in weights)
+    prior = np.tile(voters.prior, (len(samples.X), 1))
+    return gather_out_of_fold(predictions, folds, prior)
 
 
 def rank(errors: FloatArray, log_losses: FloatArray) -> IndexArray:

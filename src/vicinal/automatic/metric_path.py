@@ -6,13 +6,15 @@ iterations find directions, the later ones fit the training rows. So the iterate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.features.spaces import FeatureSpace, SpaceName
+from vicinal.features.hat_basis import HatBasis
+from vicinal.features.spaces import FeatureSpace, SpaceName, make_spaces
 from vicinal.kernels import make_kernel
 from vicinal.learners.initialization import scale_for_perplexity
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
@@ -22,6 +24,8 @@ from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor
 from vicinal.solvers import Progress
 from vicinal.solvers.lbfgs import lbfgs
+from vicinal.validation.schedule import Schedule, run_tasks
+from vicinal.voting.row_weights import VotingRows
 
 ITERATES = (2, 5, 10, 20, 40)
 START_PERPLEXITY = 10.0
@@ -49,6 +53,23 @@ DESCENTS = (
     Descent("whitened hinge", "whitened", "hinge", False, 10.0),
     Descent("unfolded logistic", "unfolded", "logistic", True, 30.0),
 )
+
+EUCLID = "euclid"
+STARTS: dict[str, SpaceName] = {
+    EUCLID: "standardized",
+    "centered": "centered",
+    "whitened": "whitened",
+    "unfolded": "unfolded",
+}
+"""The metrics that descents start from are candidates too."""
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """An iterate of a descent; every fold has its own metric of that name."""
+
+    configuration: str
+    iterate: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +103,29 @@ class TrainingPart:
     def components(self, L: FloatArray) -> FloatArray:
         """(m, d) a factor of ``data.X`` in the units of the samples."""
         return np.asarray(L.astype(np.float64) / self.data.scale @ self.space.axes)
+
+
+Parts: TypeAlias = dict[SpaceName, TrainingPart]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The rows that are tuned on."""
+
+    X: FloatArray
+    """(n, d), or (n, d + h) with h hat functions."""
+    voters: VotingRows
+    groups: IndexArray | None
+    basis: HatBasis | None = None
+
+    def parts(self, rows: IndexArray) -> Parts:
+        """These rows as training data of metrics, in every space."""
+        X, codes, weights = self.X[rows], self.voters.codes[rows], self.voters.weights[rows]
+        groups = None if self.groups is None else self.groups[rows]
+        return {
+            name: TrainingPart.of(space, X, codes, weights, groups)
+            for name, space in make_spaces(X, codes, self.basis).items()
+        }
 
 
 @dataclass(frozen=True)
@@ -145,3 +189,61 @@ def _objective(data: LabeledData, descent: Descent) -> NeighborObjective:
         weights=data.weights,
         pull=np.zeros((m, m)),
     )
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The metrics that the descents of all folds have reached."""
+
+    metrics: dict[MetricName, list[FloatArray]]
+    """Factors (m, p), one per fold; p columns of samples, with their hats if expanded."""
+    histories: dict[str, FloatArray]
+    """Mean objective per row, by iteration, over the folds."""
+
+
+def descents_in(parts: Parts) -> list[Descent]:
+    """The descents whose space exists for these rows."""
+    return [descent for descent in DESCENTS if descent.space in parts]
+
+
+def starts_in(parts: Parts) -> dict[str, SpaceName]:
+    """The starting metrics whose space exists for these rows."""
+    return {name: space for name, space in STARTS.items() if space in parts}
+
+
+def run_descents(
+    folds: Sequence[Parts], schedule: Schedule, done: Callable[[str, int], object]
+) -> Paths:
+    """Run all descents on all folds, and keep the iterates that every fold has reached.
+
+    They run descent by descent, so that the first ones are complete when time is up.
+    """
+
+    def descend(task: tuple[Descent, int]) -> MetricPath:
+        if deadline.is_over():
+            return MetricPath({}, np.empty(0))
+        return metric_path(folds[task[1]][task[0].space], task[0], stop=deadline.is_over)
+
+    deadline = schedule.deadline
+    descents = descents_in(folds[0])
+    tasks = [(descent, fold) for descent in descents for fold in range(len(folds))]
+    found = run_tasks(descend, tasks, schedule, lambda task, path: done(task[0].name, task[1]))
+    metrics = {
+        MetricName(name, 0): [starting_metric(parts[space]) for parts in folds]
+        for name, space in starts_in(folds[0]).items()
+    }
+    histories = {}
+    for i, descent in enumerate(descents):
+        paths = found[i * len(folds) : (i + 1) * len(folds)]
+        for iterate in ITERATES:
+            if all(iterate in path.iterates for path in paths):
+                name = MetricName(descent.name, iterate)
+                metrics[name] = [path.iterates[iterate] for path in paths]
+        length = min(len(path.history) for path in paths)
+        histories[descent.name] = np.mean([path.history[:length] for path in paths], axis=0)
+    return Paths(metrics, histories)
+
+
+def starting_metric(part: TrainingPart) -> FloatArray:
+    """(m, p) the metric of the space itself."""
+    return part.components(part.start())

@@ -1,4 +1,4 @@
-"""Plain K-NN, the line to beat: standardized features, Euclidean, K by leave-one-out."""
+"""Plain K-NN for comparison: standardized features, Euclidean, K by leave-one-out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex
 from vicinal.validation.folds import stratified_sample
 from vicinal.voting.class_mean import ClassMeanKNN
+from vicinal.voting.neighbor_search import all_search
+from vicinal.voting.votes import majorities
 
 LARGEST_K = 31
 N_QUERIES = 5_000
@@ -29,30 +32,17 @@ def left_out_k(S: FloatArray, codes: IndexArray) -> int:
     if largest < 1:
         return 1
     rows = stratified_sample(codes, N_QUERIES)
-    votes = codes[left_out_neighbors(S, rows, largest)]  # (q, largest)
     candidates = range(1, largest + 1, 2)
-    right = [np.sum(_winners(votes[:, :k]) == codes[rows]) for k in candidates]
-    return candidates[int(np.argmax(right))]
+    predicted = majorities(codes[left_out_neighbors(S, rows, largest)], candidates)
+    return candidates[int(np.argmax((predicted == codes[rows]).sum(axis=1)))]
 
 
 def left_out_neighbors(S: FloatArray, rows: IndexArray, k: int) -> IndexArray:
     """(q, k) nearest others of some of the rows of S, nearest first."""
-    index = ClassMeanKNN().fit(S, np.zeros(len(S), dtype=np.intp))
-    if len(rows) == len(S):
-        return np.asarray(index.kneighbors(n_neighbors=k, return_distance=False))
-    found = np.asarray(index.kneighbors(S[rows], n_neighbors=k + 1, return_distance=False))
-    # Drop the row itself; where more than k rows lie on the same spot, it may not be among them.
-    itself = found == rows[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    return found[~itself].reshape(len(rows), k)
+    return all_search(NeighborIndex(S), "auto")(S[rows], k=k, exclude=rows).ids
 
 
 def left_out_votes(Z: FloatArray, codes: IndexArray, rows: IndexArray, k: int) -> IndexArray:
     """(q,) class of most of the k nearest others; ties go to the class with the nearest of them."""
-    return _winners(codes[left_out_neighbors(Z, rows, min(k, len(Z) - 1))])
-
-
-def _winners(votes: IndexArray) -> IndexArray:
-    """(q,) class of most of the votes (q, k), nearest first; the vote of ClassMeanKNN."""
-    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)  # (q, k) of each voter's class
-    return np.asarray(votes[np.arange(len(votes)), np.argmax(counts, axis=1)])
+    k = min(k, len(Z) - 1)
+    return majorities(codes[left_out_neighbors(Z, rows, k)], [k])[0]

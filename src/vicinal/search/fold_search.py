@@ -20,7 +20,7 @@ from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.progress import logger
-from vicinal.search.grid import Point, Step
+from vicinal.search.grid import GridPoint, Step
 from vicinal.validation.folds import Fold
 from vicinal.validation.out_of_fold import Rows, Rule, correct_votes
 from vicinal.validation.schedule import Deadline, Schedule, run_tasks
@@ -48,7 +48,7 @@ def check_metadata(metadata: dict[str, Any], codes: IndexArray) -> dict[str, NDA
 class Trial:
     """The scores of one fit on one fold."""
 
-    point: Point
+    point: GridPoint
     accuracies: FloatArray
     """(number of K,)"""
     n_iter: int
@@ -88,7 +88,7 @@ class FoldSearch:
 
     setup: SearchSetup
     fold: Fold
-    solutions: dict[Point, FloatArray] = field(default_factory=dict)
+    solutions: dict[GridPoint, FloatArray] = field(default_factory=dict)
     """L (m, d) of every visited point, from which fits at other points start."""
 
     def run(
@@ -119,7 +119,7 @@ def scaler_of(X: FloatArray) -> StandardScaler:
 
 
 def fit_at(
-    estimator: NeighborLearner, point: Point, rows: Rows, start: FloatArray | None
+    estimator: NeighborLearner, point: GridPoint, rows: Rows, start: FloatArray | None
 ) -> NeighborLearner:
     """A fitted copy of the estimator at (α, γ), from a given L (m, d) or from its own start."""
     learner: NeighborLearner = clone(estimator)

@@ -85,7 +85,7 @@ def _ascending(name: str, values: Any) -> FloatArray:
 
 
 @dataclass(frozen=True, order=True)
-class Point:
+class GridPoint:
     """One setting of the objective."""
 
     alpha: float
@@ -96,8 +96,8 @@ class Point:
 class Step:
     """One fit: where, and the point whose solution it starts from (None: from the beginning)."""
 
-    point: Point
-    start: Point | None
+    point: GridPoint
+    start: GridPoint | None
 
 
 def alpha_steps(alphas: Sequence[float], gamma: float) -> Iterator[Step]:
@@ -108,9 +108,9 @@ def alpha_steps(alphas: Sequence[float], gamma: float) -> Iterator[Step]:
     in the other: at large α the metric grows large, and a fit at small α cannot come back from it.
     """
     for side in ([a for a in alphas if a >= 0], [a for a in alphas if a < 0]):
-        before: Point | None = None
+        before: GridPoint | None = None
         for alpha in sorted(side, key=abs):
-            point = Point(alpha, gamma)
+            point = GridPoint(alpha, gamma)
             yield Step(point, before)
             before = point
 
@@ -120,9 +120,9 @@ def gamma_steps(alpha: float, gammas: Sequence[float], origin: float) -> Iterato
     below = sorted((g for g in gammas if g < origin), reverse=True)
     above = sorted(g for g in gammas if g > origin)
     for side in (below, above):
-        before = Point(alpha, origin)
+        before = GridPoint(alpha, origin)
         for gamma in side:
-            point = Point(alpha, gamma)
+            point = GridPoint(alpha, gamma)
             yield Step(point, before)
             before = point
 
@@ -138,11 +138,11 @@ def grid_steps(alphas: Sequence[float], gammas: Sequence[float], gamma: float) -
         yield from gamma_steps(step.point.alpha, gammas, origin)
 
 
-def warm_start_chain(steps: Sequence[Step], point: Point) -> list[Step]:
+def warm_start_chain(steps: Sequence[Step], point: GridPoint) -> list[Step]:
     """The steps that lead to a point by warm starts, the first one first."""
     by_point = {step.point: step for step in steps}
     path = []
-    current: Point | None = point
+    current: GridPoint | None = point
     while current is not None:
         path.append(by_point[current])
         current = path[-1].start

@@ -11,14 +11,14 @@ from scipy.stats import rankdata
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.search.fold_search import Trial
-from vicinal.search.grid import Point
+from vicinal.search.grid import GridPoint
 
 
 @dataclass(frozen=True)
 class Results:
     """Trials of every fold at p points, in the order of (α, γ)."""
 
-    points: tuple[Point, ...]
+    points: tuple[GridPoint, ...]
     ks: IndexArray
     scores: FloatArray
     """(p, number of K, folds) accuracies."""
@@ -47,7 +47,7 @@ class Results:
         return np.asarray(np.average(self.scores, axis=2))
 
     def best(self) -> tuple[int, int]:
-        """Point and K of the highest mean; of equal ones the first: least α, then γ, then K."""
+        """GridPoint and K of the highest mean; of equal ones the first: least α, then γ, then K."""
         i, j = np.unravel_index(np.argmax(self.means), self.means.shape)
         return int(i), int(j)
 

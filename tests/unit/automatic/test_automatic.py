@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import vicinal as vc
-from vicinal.automatic.tuning import STARTS
+from vicinal.automatic.metric_path import STARTS
 from vicinal.exceptions import IdentifierColumnWarning, TimeLimitWarning
 from vicinal.objective.soft_average import k_for_gamma
 from vicinal.voting.votes import SHARPNESS

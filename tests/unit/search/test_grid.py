@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vicinal.search.grid import Point, alpha_steps, gamma_steps, grid_steps, warm_start_chain
+from vicinal.search.grid import GridPoint, alpha_steps, gamma_steps, grid_steps, warm_start_chain
 
 ALPHAS = st.lists(st.floats(allow_nan=False), min_size=1, max_size=7, unique=True)
 GAMMAS = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6, unique=True)
@@ -18,7 +18,7 @@ def test_grid(alphas, gammas, gamma):
     steps = list(grid_steps(alphas, gammas, gamma))
     points = [step.point for step in steps]
     assert len(points) == len(set(points))
-    assert set(points) == {Point(a, g) for a in alphas for g in gammas}
+    assert set(points) == {GridPoint(a, g) for a in alphas for g in gammas}
     for i, step in enumerate(steps):
         assert step.start is None or step.start in points[:i]
     # One beginning a sign; all others from a neighbor on the grid, of the same sign.
@@ -33,7 +33,7 @@ def test_grid(alphas, gammas, gamma):
 
 def test_origin_is_the_nearest_gamma_by_ratio():
     steps = list(grid_steps([1.0], [0.1, 1.0, 9.0], 3.2))
-    assert steps[0].point == Point(1.0, 9.0)
+    assert steps[0].point == GridPoint(1.0, 9.0)
 
 
 def test_separate_paths():
@@ -47,7 +47,7 @@ def test_separate_paths():
 
 def test_warm_start_chain_leads_from_a_beginning_to_the_point():
     steps = list(grid_steps([-1.0, 1.0, 2.0], [0.5, 1.0, 2.0, 4.0], 1.0))
-    path = warm_start_chain(steps, Point(2.0, 4.0))
+    path = warm_start_chain(steps, GridPoint(2.0, 4.0))
     values = [(s.point.alpha, s.point.gamma) for s in path]
     assert values == [(1.0, 1.0), (2.0, 1.0), (2.0, 2.0), (2.0, 4.0)]
     assert path[0].start is None

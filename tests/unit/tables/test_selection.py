@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 import vicinal as vc
-from vicinal.automatic.tuning import STARTS
+from vicinal.automatic.metric_path import STARTS
 from vicinal.tables.errors import TableError
 from vicinal.tables.selection import FitSettings, candidates
 from vicinal.validation.folds import stratified_folds
