@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -18,20 +19,34 @@ class _Limit:
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
+        self._lock = Lock()
+        self._inside: set[object] = set()
         self._controller = ThreadpoolController()
+        self._limiter: Any = None
 
-    def enter(self) -> None:
+    def enter(self, visitor: object) -> None:
         with self._lock:
-            if self._inside == 0:
+            self._inside.add(visitor)
+            if self._limiter is None:
+                self._let_any_thread_set()
                 self._limiter = self._controller.limit(limits=1, user_api="blas")
-            self._inside += 1
 
-    def leave(self) -> None:
+    def leave(self, visitor: object) -> None:
+        """Lift the limit if nobody else is inside; also one that an interrupt left in place."""
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._inside.discard(visitor)
+            if not self._inside and self._limiter is not None:
+                self._let_any_thread_set()
                 self._limiter.restore_original_limits()
+                self._limiter = None
+                self._let_any_thread_set()
+
+    def _let_any_thread_set(self) -> None:
+        """Since threadpoolctl 3.8 only the thread that set a limit may change it, or lift it."""
+        for library in self._controller.lib_controllers:
+            release = getattr(library, "clear_controlling_thread", None)
+            if release is not None:
+                release(force=True)
 
 
 @cache
@@ -46,9 +61,9 @@ def single_threaded_blas() -> Iterator[None]:
     The kernel threads by itself, and the products beside it are small. But after each of them the
     threads of OpenBLAS spin for some 20 ms, on the cores that the kernel needs next.
     """
-    limit = _limit()
-    limit.enter()
+    limit, visitor = _limit(), object()
     try:
+        limit.enter(visitor)
         yield
     finally:
-        limit.leave()
+        limit.leave(visitor)

@@ -1,4 +1,4 @@
-"""Where a fit starts: directions, and a scale at which the objective is alive.
+"""Starting points of a fit: directions, and a scale at which the objective is not flat.
 
 Far too large a scale, and every sample sees one neighbor only; far too small, and it sees all
 alike: in both cases the gradient vanishes. So the scale is chosen from the data.
@@ -6,7 +6,6 @@ alike: in both cases the gradient vanishes. So the scale is chosen from the data
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from vicinal._typing import FloatArray
 from vicinal.learners.labeled_data import LabeledData
+from vicinal.objective.losses import array_namespace
 
 SCALED_INITS = ("auto", "pca", "lda", "random")
 """Directions only: the learner finds the scale. "identity", "paper" and arrays stay as they are."""
@@ -180,18 +180,13 @@ def scale_for_perplexity(Z: Any, perplexity: float) -> float:
     def excess(log_c: float) -> float:
         return _mean_log_perplexity(gaps, np.exp(log_c)) - float(np.log(target))
 
-    middle = -float(np.log(float(_functions(gaps).median(positive))))
+    middle = -float(np.log(float(array_namespace(gaps).median(positive))))
     steps = 2.0 * np.arange(40)
     low = next((middle - step for step in steps if excess(middle - step) > 0), None)
     high = next((middle + step for step in steps if excess(middle + step) < 0), None)
     if low is None or high is None:
         return float(np.exp(middle))
     return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
-
-
-def _functions(values: Any) -> Any:
-    """NumPy for an array, PyTorch for a tensor: the functions used below are named alike."""
-    return sys.modules[type(values).__module__.split(".")[0]]
 
 
 def _gaps_to_nearest(Z: Any) -> tuple[Any, int]:
@@ -202,15 +197,17 @@ def _gaps_to_nearest(Z: Any) -> tuple[Any, int]:
     if isinstance(Z, np.ndarray):
         D = cdist(Z[rows], Z, "sqeuclidean")
     else:
-        D = _functions(Z).stack([(Z.double() - Z[row].double()).square().sum(1) for row in rows])
+        D = array_namespace(Z).stack(
+            [(Z.double() - Z[row].double()).square().sum(1) for row in rows]
+        )
     others = np.arange(n)[None, :] != rows[:, None]
     D = D[others].reshape(len(rows), n - 1)
-    return D - _functions(D).amin(D, axis=1, keepdims=True), n - 1
+    return D - array_namespace(D).amin(D, axis=1, keepdims=True), n - 1
 
 
 def _mean_log_perplexity(gaps: Any, c: float) -> float:
     """ln of the mean over rows of exp(H), H = ln Σ_j e^{−c g_j} + c ⟨g⟩."""
-    xp = _functions(gaps)
+    xp = array_namespace(gaps)
     weights = xp.exp(-c * gaps)
     totals = weights.sum(axis=1)
     entropies = xp.log(totals) + c * xp.einsum("ij,ij->i", weights, gaps) / totals

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.descent import store_solution
 from vicinal.learners.fit_input import FitInput, in_units_of_data
+from vicinal.learners.labeled_data import refuse_extreme
 from vicinal.learners.parameters import (
     CALLBACK,
     COUNT,
@@ -157,6 +158,7 @@ class ITML(PairLearner):
 
     def _learn_pairs(self, given: FitInput, pairs: Pairs) -> None:
         rows = given.X.astype(np.float64)
+        refuse_extreme(rows, "ITML")
         A0 = prior_matrix(self.prior, rows)
         gaps = rows[pairs.i] - rows[pairs.j]  # (p, d)
         squared = _squared_lengths(gaps, A0)

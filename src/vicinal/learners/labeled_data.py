@@ -137,6 +137,16 @@ def safe_unit(X: FloatArray) -> float:
     return float(np.ldexp(1.0, int(np.frexp(largest)[1]) - 1))
 
 
+def refuse_extreme(X: FloatArray, method: str) -> None:
+    """Raise a ValueError where squares of X over- or underflow in a method that needs its units."""
+    largest = float(np.abs(X).max())
+    if largest > 1e145 or 0 < largest < 1e-145:
+        raise ValueError(
+            f"The largest value of X is {largest:.3g}, whose square float64 cannot hold, and "
+            f"{method} depends on the units of X; standardize X, or multiply it by a number"
+        )
+
+
 def row_weights(
     X: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any
 ) -> FloatArray:

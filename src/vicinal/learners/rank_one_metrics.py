@@ -12,6 +12,7 @@ from vicinal.exceptions import SaturatedStartWarning, warn_user
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.descent import store_solution, warn_excluded
 from vicinal.learners.fit_input import FitInput, in_units_of_data
+from vicinal.learners.labeled_data import refuse_extreme
 from vicinal.learners.parameters import (
     CALLBACK,
     COUNT,
@@ -155,6 +156,7 @@ def _centered(X: FloatArray, rescale: bool) -> tuple[FloatArray, float]:
     """X less its mean, divided by the root mean square distance from it where asked for."""
     X = X.astype(np.float64)
     if not rescale:
+        refuse_extreme(X, "rescale=False")
         return X - X.mean(axis=0), 1.0
     largest = float(np.abs(X).max()) or 1.0
     X = X / largest  # before a square can overflow

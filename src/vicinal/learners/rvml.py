@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from vicinal._typing import FloatArray
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import check_labeled, in_units_of_data, store_fit
-from vicinal.learners.labeled_data import encode_labels, safe_unit
+from vicinal.learners.labeled_data import encode_labels, refuse_extreme, safe_unit
 from vicinal.learners.parameters import POSITIVE, Choice, ParameterConstraints, check_parameters
 from vicinal.learners.virtual_points import class_corners, mean_distance, transported_points
 
@@ -120,19 +120,14 @@ class RVML(MetricLearner):
         check_parameters(self)
         classes, codes = encode_labels(given.y)
         rows, dtype = given.X.astype(np.float64), given.X.dtype
-        unit = safe_unit(rows) if self.kernel == "linear" else 1.0
+        linear, by_class = self.kernel == "linear", self.virtual_points == "classes"
+        if not (linear and by_class):
+            refuse_extreme(rows, f"RVML with kernel={self.kernel!r}, {self.virtual_points!r}")
+        unit = max(1.0, safe_unit(rows)) if linear else 1.0
         centered = rows / unit
         centered -= centered.mean(axis=0)
-        by_class = self.virtual_points == "classes"
-        with np.errstate(over="ignore", invalid="ignore"):
-            V = class_corners(codes) if by_class else transported_points(centered * unit, codes)
-            gamma = None if self.kernel == "linear" else self._kernel_coefficient(centered)
-            fitted = np.isfinite(V).all() and (gamma is None or 0 < gamma < np.inf)
-        if not fitted:
-            raise ValueError(
-                "The distances between the rows of X over- or underflow; standardize X, or use "
-                "virtual_points='classes' and kernel='linear'"
-            )
+        V = class_corners(codes) if by_class else transported_points(centered * unit, codes)
+        gamma = None if linear else self._kernel_coefficient(centered)
         L, objective = self._regress(centered, V, gamma, unit)
         outcome = {
             "classes_": classes,
@@ -158,7 +153,7 @@ class RVML(MetricLearner):
     ) -> tuple[FloatArray, float]:
         """``components_`` for samples that were divided by ``unit``, and the minimized sum."""
         n, d = X.shape
-        regularization = self.regularization / unit**2  # ‖L‖² is in units of X⁻²
+        regularization = self.regularization / unit / unit  # ‖L‖² is in units of X⁻²
         penalty = regularization * n
         if gamma is None:
             L = solve_primal(X, V, penalty) if d <= n else solve_dual(X, V, penalty)
