@@ -1,4 +1,4 @@
-"""Solvers: with what an objective is minimized. They import NumPy and SciPy, and each other.
+"""Solvers, which minimize an objective. They import NumPy and SciPy, and each other.
 
 ::
 
@@ -13,6 +13,10 @@
     "apg"    accelerated_projected_gradient  FISTA, restarted; convex problems  any convex set
     "lbfgs"  lbfgs                           quasi-Newton                       no constraint
     "sgd"    stochastic                      mini-batches of rows               any convex set
+
+For an objective with kinks, `solver_for` gives "apg" and "lbfgs" in a form that smooths the kinks
+less and less (``smoothing.py``), and that says whether it has reached the minimum. The others stop
+short of it.
 
 ``tol`` and ``max_iter`` mean the same in all of them (``stopping.py``), no step size is asked for,
 and neither the scale of J nor that of θ matters. Parameters are arrays of any shape; they come back
@@ -30,6 +34,7 @@ from vicinal.solvers.accelerated import accelerated_projected_gradient
 from vicinal.solvers.lbfgs import lbfgs
 from vicinal.solvers.problem import Callback, Problem, Progress, Solution, StopReason
 from vicinal.solvers.projected_gradient import projected_gradient
+from vicinal.solvers.smoothing import smoothed_lbfgs, smoothed_projected_gradient
 from vicinal.solvers.stochastic import stochastic
 
 SOLVERS: Mapping[str, Callable[..., Solution]] = MappingProxyType(
@@ -41,7 +46,18 @@ SOLVERS: Mapping[str, Callable[..., Solution]] = MappingProxyType(
     }
 )
 
+SMOOTHING_SOLVERS: Mapping[str, Callable[..., Solution]] = MappingProxyType(
+    {"apg": smoothed_projected_gradient, "lbfgs": smoothed_lbfgs}
+)
+
+
+def solver_for(name: str, *, kinked: bool) -> Callable[..., Solution]:
+    """The solver of that name, for a problem with kinks or without."""
+    return SMOOTHING_SOLVERS.get(name, SOLVERS[name]) if kinked else SOLVERS[name]
+
+
 __all__ = [
+    "SMOOTHING_SOLVERS",
     "SOLVERS",
     "Callback",
     "Problem",
@@ -51,5 +67,8 @@ __all__ = [
     "accelerated_projected_gradient",
     "lbfgs",
     "projected_gradient",
+    "smoothed_lbfgs",
+    "smoothed_projected_gradient",
+    "solver_for",
     "stochastic",
 ]

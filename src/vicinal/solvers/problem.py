@@ -15,12 +15,15 @@ StopReason = Literal[
     "gradient",  # the projected gradient is negligible
     "decrease",  # the objective no longer decreases
     "step",  # no step, however small, decreases the objective
+    "stationary",  # the smallest subgradient at the kinks is negligible
+    "stalled",  # the objective no longer decreases, but the smallest subgradient is not negligible
+    "unbounded",  # the objective has no minimum
     "max_iter",  # the iterations are used up
     "callback",  # the callback asked to stop
     "interrupted",  # Ctrl-C; the best iterate is kept
 ]
 
-CONVERGED: frozenset[str] = frozenset({"gradient", "decrease", "step"})
+CONVERGED: frozenset[str] = frozenset({"gradient", "decrease", "step", "stationary"})
 
 
 class Problem(Protocol):

@@ -24,6 +24,9 @@ FIRST_MOVE = 0.1
 SHORTEST_MOVE = 1e-12
 """A move by less than this fraction of θ (or the precision of its dtype) is no move."""
 
+BOTTOM = 1e100
+"""An objective this many times below its first value is taken to have no minimum."""
+
 
 class Point(NamedTuple):
     """An evaluated point: θ, J(θ), ∇J(θ)."""
@@ -65,6 +68,8 @@ class Run:
         self._lowest = [self.start.value]
         self.n_iter = 0
         self.scale = self._first_scale()
+        slope = norm(self.start.gradient) * self.scale
+        self._bottom = -BOTTOM * max(abs(self.start.value), slope)
 
     def evaluate(self, params: FloatArray, rows: NDArray[np.intp] | None = None) -> Point:
         """J and ∇J at ``params``; where either is not finite J counts as +∞: no step goes there."""
@@ -120,6 +125,8 @@ class Run:
 
     def stop(self, pg_norm: float) -> StopReason | None:
         """The shared stopping rule, at the newest iterate with this projected-gradient norm."""
+        if self.best.value < self._bottom:
+            return "unbounded"
         return stop_reason(
             pg_norm=pg_norm,
             scale=self.scale,

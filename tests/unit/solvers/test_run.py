@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from vicinal.solvers import SOLVERS
 from vicinal.solvers.run import Run, norm
 
 
@@ -81,3 +82,16 @@ def test_lowest_point_is_kept():
 
 def test_norm_of_float32_does_not_overflow():
     assert norm(np.full(4, 1e30, dtype=np.float32)) == pytest.approx(2e30)
+
+
+@pytest.mark.parametrize("name", ["pgd", "apg", "lbfgs"])
+def test_objective_without_a_minimum_has_not_converged(name):
+    """−‖x‖² falls for ever; the run ends before it overflows."""
+
+    class Falling(Flat):
+        def value_and_gradient(self, params, rows=None):
+            return float(-params @ params), -2 * params
+
+    solution = SOLVERS[name](Falling(), np.ones(2), max_iter=100_000, tol=1e-5)
+    assert np.isfinite(solution.params).all()
+    assert (solution.stop_reason, solution.converged) == ("unbounded", False)
