@@ -5,24 +5,31 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.automatic_fit import AutomaticFit, TuningProgress
+from vicinal.automatic.automatic_fit import AutomaticFit, TuningOutcome, TuningProgress
 from vicinal.automatic.committee import describe
 from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
 from vicinal.learners.blas_threads import single_threaded_blas
-from vicinal.learners.fit_input import DTYPES, take_fit_metadata
+from vicinal.learners.fit_input import check_labeled, store_fit, take_fit_metadata
 from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
+from vicinal.learners.parameters import (
+    CALLBACK,
+    POSITIVE,
+    Choice,
+    Number,
+    ParameterConstraints,
+    check_parameters,
+)
 from vicinal.learners.progress import logger, show_log
 from vicinal.validation.schedule import Deadline, Schedule, thread_count
 from vicinal.voting.row_weights import VotingRows
@@ -117,6 +124,14 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
 
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        "mode": Choice(("committee", "single")),
+        "effort": POSITIVE,
+        "max_time": Choice((None,), POSITIVE),
+        "n_jobs": Choice((None,), Number(whole=True)),
+        "callback": CALLBACK,
+    }
+
     def __init__(
         self,
         mode: Literal["committee", "single"] = "committee",
@@ -155,58 +170,45 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         -------
         self
         """
-        before = dict(vars(self))
-        try:
-            self._fit(X, y, *take_fit_metadata(self, metadata))
-        except BaseException:  # Ctrl-C too leaves the model as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        begin = time.monotonic()
+        sample_weight, groups = take_fit_metadata(self, metadata)
+        check_parameters(self)
+        given = check_labeled(self, X, y)
+        classes, codes = encode_labels(given.y)
+        weights = row_weights(given.X, given.y, sample_weight, self.class_weight)
+        rows = VotingRows.of(codes, weights)
+        groups = None if groups is None else encode_groups(groups, given.X)
+        names: Any = given.attributes.get("feature_names_in_")
+        warn_of_identifiers(given.X, names, stacklevel=2)
+        outcome = self._tune(given.X.astype(np.float64), rows, groups)
+        if outcome.timed_out:
+            warnings.warn(
+                f"max_time={self.max_time} ended the search early; the best model found until "
+                "then is returned. Give more time, or a smaller effort.",
+                TimeLimitWarning,
+                stacklevel=2,
+            )
+        attributes = {
+            "classes_": classes,
+            "X_fit_": given.X,
+            "y_fit_": codes,
+            "row_weights_": rows.weights,
+            "prior_": rows.prior,
+            "n_samples_fit_": len(codes),
+            "fit_time_": time.monotonic() - begin,
+        }
+        store_fit(self, {**given.attributes, **attributes, **_found(outcome, rows)})
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        begin = time.monotonic()
-        self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        classes, codes = encode_labels(y)
-        weights = row_weights(X, y, sample_weight, self.class_weight)
-        voters = VotingRows.of(codes, weights)
-        groups = None if groups is None else encode_groups(groups, X)
-        warn_of_identifiers(X, getattr(self, "feature_names_in_", None), stacklevel=3)
+    def _tune(self, X: FloatArray, rows: VotingRows, groups: IndexArray | None) -> TuningOutcome:
         rng = check_random_state(self.random_state)
-        work = AutomaticFit(self.mode, X.astype(np.float64), voters, groups, self.effort, rng)
+        work = AutomaticFit(self.mode, X, rows, groups, self.effort, rng)
         # One thread per task: results do not depend on the number of tasks at a time.
         schedule = Schedule(
             Deadline.after(self.max_time), thread_count(self.n_jobs), kernel_threads=1
         )
         with single_threaded_blas():
-            outcome = work.run(schedule, self._report_progress)
-        self.classes_, self.X_fit_, self.y_fit_ = classes, X, codes
-        self.row_weights_, self.prior_ = voters.weights, voters.prior
-        self.n_samples_fit_ = len(X)
-        self.metrics_, self.chosen_ = outcome.metrics, outcome.chosen
-        self.knots_ = None if outcome.basis is None else outcome.basis.knots
-        self.cv_results_, self.histories_ = outcome.cv_results, outcome.histories
-        self.oof_rows_, self.oof_proba_ = outcome.oof_rows, outcome.oof_proba
-        self.best_score_ = _accuracy(outcome.oof_proba, codes[work.rows], voters.weights[work.rows])
-        self.timed_out_ = outcome.timed_out
-        self.fit_time_ = time.monotonic() - begin
-        if self.timed_out_:
-            warnings.warn(
-                f"max_time={self.max_time} ended the search early; the best model found until "
-                "then is returned. Give more time, or a smaller effort.",
-                TimeLimitWarning,
-                stacklevel=3,
-            )
-
-    def _check_parameters(self) -> None:
-        if self.mode not in ("committee", "single"):
-            raise ValueError(f"mode={self.mode!r} is not possible; use 'committee' or 'single'")
-        check_scalar(self.effort, "effort", Real, min_val=0, include_boundaries="neither")
-        if self.max_time is not None:
-            check_scalar(self.max_time, "max_time", Real, min_val=0, include_boundaries="neither")
-        if self.n_jobs is not None:
-            check_scalar(self.n_jobs, "n_jobs", Integral)
+            return work.run(schedule, self._report_progress)
 
     def _report_progress(self, progress: TuningProgress) -> None:
         if self.verbose:
@@ -237,5 +239,17 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         return describe(self)
 
 
-def _accuracy(P: FloatArray, codes: IndexArray, weights: FloatArray) -> float:
-    return float(np.average(P.argmax(axis=1) == codes, weights=weights))
+def _found(outcome: TuningOutcome, rows: VotingRows) -> dict[str, object]:
+    """The fitted attributes that tuning has found."""
+    tuned, hits = rows[outcome.oof_rows], outcome.oof_proba.argmax(axis=1)
+    return {
+        "metrics_": outcome.metrics,
+        "chosen_": outcome.chosen,
+        "knots_": None if outcome.basis is None else outcome.basis.knots,
+        "cv_results_": outcome.cv_results,
+        "histories_": outcome.histories,
+        "oof_rows_": outcome.oof_rows,
+        "oof_proba_": outcome.oof_proba,
+        "best_score_": float(np.average(hits == tuned.codes, weights=tuned.weights)),
+        "timed_out_": outcome.timed_out,
+    }

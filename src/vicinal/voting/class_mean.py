@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import MEMORY, NeighborIndex, as_points
+from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit
+from vicinal.learners.parameters import COUNT, Choice, ParameterConstraints, check_parameters
 from vicinal.voting.neighbor_search import all_search, check_backend, class_search
 from vicinal.voting.row_weights import RowWeights, class_sums
 from vicinal.voting.sources import prepared
 from vicinal.voting.votes import majorities
-
-DTYPES = (np.float64, np.float32)  # kept as given
 
 
 class ClassMeanKNN(ClassifierMixin, BaseEstimator):
@@ -72,6 +72,18 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
     array(['many'], dtype='<U4')
     """
 
+    classes_: NDArray[Any]
+    rows_: IndexArray
+    offsets_: IndexArray
+    references_: FloatArray
+    n_samples_fit_: int
+    scale_: float
+
+    _constraints: ClassVar[ParameterConstraints] = {
+        "n_neighbors": COUNT,
+        "rule": Choice(("class_mean", "vote")),
+    }
+
     def __init__(
         self,
         n_neighbors: int = 5,
@@ -85,20 +97,26 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> ClassMeanKNN:
         """Store the training data X (n, d), labels y (n,), sorted by class."""
-        check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
-        if self.rule not in ("class_mean", "vote"):
-            raise ValueError(f"rule={self.rule!r} is unknown; use 'class_mean' or 'vote'")
+        check_parameters(self)
         check_backend(self.backend)
-        samples, labels = validate_data(self, X, y, dtype=DTYPES)  # (n, d), (n,)
-        check_classification_targets(labels)
+        given = check_labeled(self, X, y, ensure_min_samples=1)
+        check_classification_targets(given.y)
+        n = len(given.X)
         if self.rule == "vote":
-            _check_voters(self.n_neighbors, len(samples))
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        self.rows_ = np.argsort(codes, kind="stable")
-        self.offsets_ = np.searchsorted(codes[self.rows_], np.arange(len(self.classes_) + 1))
-        self.references_ = as_points(samples[self.rows_], "X")
-        self.n_samples_fit_ = len(samples)
-        self.scale_ = _scale(self.references_, self.offsets_)
+            _check_voters(self.n_neighbors, n)
+        classes, codes = np.unique(given.y, return_inverse=True)
+        rows = np.argsort(codes, kind="stable")
+        offsets = np.searchsorted(codes[rows], np.arange(len(classes) + 1))
+        references = as_points(given.X[rows], "X")
+        attributes = {
+            "classes_": classes,
+            "rows_": rows,
+            "offsets_": offsets,
+            "references_": references,
+            "n_samples_fit_": n,
+            "scale_": _scale(references, offsets),
+        }
+        store_fit(self, {**given.attributes, **attributes})
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

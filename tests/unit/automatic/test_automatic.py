@@ -305,9 +305,16 @@ def test_interrupted_refit_keeps_the_model_as_it_was():
         raise KeyboardInterrupt
 
     model.set_params(callback=interrupt)
+    state = dict(vars(model))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X_TRAIN[:, :4], Y_TRAIN)
+    assert vars(model) == state
     assert_array_equal(model.predict_proba(X_TEST), before)
+    model.set_params(callback=None, max_time=1e-6)
+    state = dict(vars(model))
+    with pytest.raises(TimeLimitWarning):  # warnings are errors here
+        model.fit(X_TRAIN[:, :4], Y_TRAIN)
+    assert vars(model) == state
 
 
 def test_identifier_columns_are_warned_about():
@@ -328,7 +335,7 @@ def test_float32_frames_and_names():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"mode": "both"}, "'committee' or 'single'"),
+        ({"mode": "both"}, "use one of 'committee', 'single'"),
         ({"effort": 0}, "effort"),
         ({"max_time": -1}, "max_time"),
         ({"n_jobs": "all"}, "n_jobs"),

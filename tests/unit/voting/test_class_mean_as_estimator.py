@@ -141,9 +141,13 @@ def test_sparse_input_is_refused(rule):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"n_neighbors": 0}, ValueError, "n_neighbors == 0, must be >= 1"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors == 0, must be a whole number >= 1"),
         ({"n_neighbors": 2.0}, TypeError, "n_neighbors must be an instance of"),
-        ({"rule": "mean"}, ValueError, "rule='mean' is unknown; use 'class_mean' or 'vote'"),
+        (
+            {"rule": "mean"},
+            ValueError,
+            "rule='mean' is not possible; use one of 'class_mean'",
+        ),
         ({"n_neighbors": 7, "rule": "vote"}, ValueError, "n_samples = 6: lower n_neighbors"),
     ],
 )
@@ -168,3 +172,24 @@ def test_values_whose_squares_overflow_are_refused():
         ClassMeanKNN().fit([[1e200], [0.0]], [0, 1])
     with pytest.raises(ValueError, match="rescale"):
         ClassMeanKNN().fit([[1.0], [0.0]], [0, 1]).predict([[1e200]])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "parameters"),
+    [
+        ([[1.0], [np.nan]], [0, 1], {}),
+        ([[1.0, 2.0], [3.0, 1e200]], [0, 1], {}),
+        ([[1.0], [2.0]], [0.5, 1.5], {}),
+        ([[1.0], [2.0]], [0, 1], {"rule": "vote"}),
+        ([[1.0], [2.0]], [0, 1], {"n_neighbors": 0}),
+    ],
+)
+def test_a_refused_fit_leaves_the_classifier_as_it_was(X, y, parameters):
+    model = ClassMeanKNN().fit(np.eye(4), [0, 1, 0, 1])
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    model.set_params(**parameters)
+    with pytest.raises(ValueError):  # noqa: PT011
+        model.fit(X, y)
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
