@@ -34,10 +34,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
-from vicinal.exceptions import ModelFileError
+from vicinal.exceptions import ModelFileError, TableError
 from vicinal.model_file import load, save
 from vicinal.search.search_cv import ANNSearchCV
-from vicinal.tables.errors import TableError
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
 

@@ -20,6 +20,10 @@ class ModelFileError(ValueError):
     """A model file cannot be read: it is truncated, altered, of a newer version, or none at all."""
 
 
+class TableError(ValueError):
+    """A table cannot be used as it is; the message names the column and says what to do."""
+
+
 class TimeLimitWarning(UserWarning):
     """The time given was used up; what was found until then is returned."""
 
@@ -47,6 +51,7 @@ __all__ = [
     "IdentifierColumnWarning",
     "ModelFileError",
     "SaturatedStartWarning",
+    "TableError",
     "TimeLimitWarning",
     "missing_extra",
     "warn_user",

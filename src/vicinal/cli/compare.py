@@ -22,15 +22,13 @@ from vicinal.cli.options import (
     require_column,
     seconds_of,
 )
-from vicinal.cli.output import Output, collected_warnings
-from vicinal.cli.progress import ProgressBar
-from vicinal.tables.columns import as_texts
-from vicinal.tables.errors import TableError
+from vicinal.cli.output import Output, ProgressBar, collected_warnings
+from vicinal.exceptions import TableError
 from vicinal.tables.methods import METHODS
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
-from vicinal.tables.target import class_labels, labels_like
+from vicinal.tables.training_table import ColumnRoles, class_labels, labels_like
 from vicinal.validation.folds import Fold, stratified_folds, usable_folds
 from vicinal.validation.schedule import Deadline, Schedule, run_tasks
 
@@ -49,14 +47,12 @@ class Comparison:
     """What the methods are compared on."""
 
     table: pd.DataFrame
-    target: str
-    group_column: str | None
+    roles: ColumnRoles
     seed: int
 
     def folds(self, n_splits: int) -> list[Fold]:
         """The outer folds."""
-        y, group = class_labels(self.table[self.target]), self.group_column
-        groups = None if group is None else as_texts(self.table[group]).astype(str)
+        y, groups = class_labels(self.table[self.roles.target]), self.roles.groups(self.table)
         return usable_folds(stratified_folds(n_splits, y, groups, self.seed), y)
 
 
@@ -121,7 +117,7 @@ def _read(train: Path, target: str, group: str | None, seed: int) -> Comparison:
     table = read_table(train, [target] if group is None else [target, group])
     require_column(table, target, "--target")
     require_column(table, group, "--group")
-    return Comparison(table[table[target].notna()], target, group, seed)
+    return Comparison(table[table[target].notna()], ColumnRoles(target, None, group), seed)
 
 
 def _run(
@@ -154,15 +150,13 @@ def _try(comparison: Comparison, fold: Fold, settings: FitSettings) -> MethodTri
     train, test = (comparison.table.iloc[rows] for rows in fold)
     start = monotonic()
     try:
-        model = TableModel.fit(
-            train, comparison.target, group_column=comparison.group_column, settings=settings
-        )
+        *_, model = TableModel.candidates(train, comparison.roles, settings=settings)
     except TableError:
         raise
     except ValueError as error:
         raise ValueError(f"{settings.method}: {error}") from error
     seconds = monotonic() - start
-    truth = labels_like(test[comparison.target], model.classes)
+    truth = labels_like(test[comparison.roles.target], model.classes)
     right = model.predict(test, ignore_unseen=True) == truth
     return MethodTrial(float(np.mean(right)), seconds, bool(model.provenance["timed_out"]))
 

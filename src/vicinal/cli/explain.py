@@ -10,8 +10,7 @@ import typer
 from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen
 from vicinal.cli.output import Output, percent
 from vicinal.cli.predict import load_both
-from vicinal.tables.explanation import ExplainedRow, explain_row
-from vicinal.tables.preparation import row_ids
+from vicinal.tables.row_explanation import ExplainedRow, explain_row
 
 SHOWN_COLUMNS = 12
 
@@ -42,7 +41,7 @@ def explain(
     chosen = frame.iloc[[row]]
     x = fitted.prepare(chosen, ignore_unseen=ignore)[0]
     explained = explain_row(fitted, x, neighbors)
-    name = row_ids(chosen, fitted.id_column)[0]
+    name = fitted.roles.ids(chosen)[0]
     _tell(explained, name, fitted.target, output)
     output.document({"row": row, "id": name, "target": fitted.target, **_document(explained)})
 

@@ -1,8 +1,9 @@
-"""What ``vicinal fit`` does: read, split, fit, judge, write. There is always a best so far."""
+"""The work of ``vicinal fit``: read, split, fit, judge and write, keeping the best model so far."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,19 +13,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vicinal.cli.durations import show_duration
-from vicinal.cli.judging import check_test, judge
-from vicinal.cli.messages import column_lines, dropped_rows
 from vicinal.cli.options import require_column
-from vicinal.cli.output import Output, collected_warnings, percent
-from vicinal.cli.progress import ProgressBar
+from vicinal.cli.output import (
+    Output,
+    ProgressBar,
+    collected_warnings,
+    column_lines,
+    dropped_rows,
+    percent,
+    show_duration,
+)
+from vicinal.exceptions import TableError
 from vicinal.model_file import save
-from vicinal.tables.columns import as_texts
-from vicinal.tables.preparation import row_ids
+from vicinal.tables.columns import MISSING, ColumnPlan, as_texts, encode
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
-from vicinal.tables.target import class_labels, labels_like
+from vicinal.tables.training_table import (
+    ColumnRoles,
+    check_columns,
+    class_labels,
+    labels_like,
+    prepare_training,
+)
 from vicinal.validation.folds import hold_out
 from vicinal.version import __version__
 
@@ -49,10 +60,9 @@ class FitRequest:
     seed: int = 0
 
     @property
-    def special_columns(self) -> tuple[str, ...]:
-        """Target, names and groups: what is no feature."""
-        names = (self.target, self.id_column, self.group_column)
-        return tuple(name for name in names if name is not None)
+    def roles(self) -> ColumnRoles:
+        """The columns that are not features."""
+        return ColumnRoles(self.target, self.id_column, self.group_column)
 
     @property
     def command(self) -> str:
@@ -112,7 +122,7 @@ def run_fit(request: FitRequest, output: Output) -> None:
 
 
 def _read(request: FitRequest, output: Output) -> Parts:
-    table = read_table(request.train, request.special_columns)
+    table = read_table(request.train, request.roles.names)
     for name, option in (
         (request.target, "--target"),
         (request.id_column, "--id"),
@@ -124,28 +134,22 @@ def _read(request: FitRequest, output: Output) -> Parts:
     if len(known) < len(table):
         output.say(dropped_rows(len(table) - len(known), request.target))
     if request.test is not None:
-        test = read_table(request.test, request.special_columns)
+        test = read_table(request.test, request.roles.names)
         require_column(test, request.target, "--test")
         test = test[test[request.target].notna()]
-        no_features = (request.id_column, request.group_column)
-        for text in check_test(known, test, request.target, no_features, request.keep):
+        for text in check_test(known, test, request.roles, request.keep):
             output.remark(text)
         return Parts(known, test, known)
     if request.holdout is None:
         return Parts(known, None, known)
-    y = class_labels(known[request.target])
-    groups = None
-    if request.group_column is not None:
-        groups = as_texts(known[request.group_column]).astype(str)
+    y, groups = class_labels(known[request.target]), request.roles.groups(known)
     train, test_rows = hold_out(y, groups, request.holdout, request.seed)
     return Parts(known.iloc[train], known.iloc[test_rows], known)
 
 
 def _arguments(request: FitRequest, bar: ProgressBar) -> dict[str, Any]:
     return {
-        "target": request.target,
-        "id_column": request.id_column,
-        "group_column": request.group_column,
+        "roles": request.roles,
         "keep": request.keep,
         "settings": FitSettings(
             request.method, request.seed, request.max_time, request.effort, listener=bar
@@ -244,7 +248,7 @@ def _write_page(
             "X_test": model.prepare(test[known], ignore_unseen=True),
             "y_test": y_test[known].astype(model.classes.dtype),
         }
-        ids += row_ids(test[known], request.id_column).astype(str).tolist()
+        ids += model.roles.ids(test[known]).astype(str).tolist()
     with ProgressBar() as bar:
         bar("page", None)
         report(
@@ -263,3 +267,66 @@ def _write_page(
                 "Columns": [f"{plan.name}: {plan}" for plan in model.columns],
             },
         )
+
+
+def check_test(
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    roles: ColumnRoles,
+    keep: Sequence[str],
+) -> list[str]:
+    """Refuse a test table that the model of `train` could not predict; remarks on the others.
+
+    Parameters
+    ----------
+    train, test : DataFrame
+    roles : ColumnRoles
+    keep : sequence of str
+        Columns to use although they look like identifiers.
+    """
+    plans = prepare_training(train, roles, keep).columns
+    remarks: list[str] = []
+    try:
+        if len(test) == 0:
+            raise TableError(f"no row has a class in {roles.target!r}")
+        for plan in plans:
+            if plan.kind != "dropped":
+                check_columns(test, [plan.name])
+                encode(test[plan.name], plan, ignore_unseen=True)
+                remarks += _unseen(test[plan.name], plan)
+    except TableError as error:
+        raise TableError(f"the test table does not fit the training table: {error}") from error
+    return remarks
+
+
+def _unseen(column: pd.Series, plan: ColumnPlan) -> Iterator[str]:
+    new = set(as_texts(column)) - {*plan.categories, MISSING}
+    if plan.kind == "category" and new:
+        shown = ", ".join(map(repr, sorted(new)[:5])) + (", …" if len(new) > 5 else "")
+        yield f"note: test column {plan.name!r}: {shown} not in training, taken as no known one"
+
+
+def judge(model: TableModel, plain: TableModel, test: pd.DataFrame) -> dict[str, Any]:
+    """Accuracy on held-out rows, with its 95 % interval, and that of plain K-NN.
+
+    Plain K-NN is that of the page (its K by leave-one-out), so that both say the same; unless
+    plain K-NN is what was asked for.
+    """
+    from vicinal.reporting.evaluation import plain_predictions
+    from vicinal.reporting.headline import wilson_interval
+
+    truth = labels_like(test[model.target], model.classes)
+    X = model.prepare(test, ignore_unseen=True)
+    right = model.estimator.predict(X) == truth
+    plain_right = right
+    if model is not plain:
+        labels, codes = np.unique(model.labels, return_inverse=True)
+        predicted, _ = plain_predictions(model.training_rows, codes, X)
+        plain_right = labels[predicted] == truth
+    hits, n = int(right.sum()), len(truth)
+    return {
+        "rows": n,
+        "accuracy": hits / n,
+        "interval": list(wilson_interval(hits, n)),
+        "plain_accuracy": float(plain_right.mean()),
+    }

@@ -43,8 +43,8 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
             "rows": rows,
             "features": list(fitted.feature_names),
             "columns": [plan.to_state() for plan in fitted.columns],
-            "id_column": fitted.id_column,
-            "group_column": fitted.group_column,
+            "id_column": fitted.roles.id_column,
+            "group_column": fitted.roles.group_column,
             "provenance": facts,
         }
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from vicinal.cli.durations import parse_duration
-from vicinal.tables.errors import TableError
-from vicinal.tables.preparation import check_columns
+from vicinal.exceptions import TableError
+from vicinal.tables.training_table import check_columns
 
+SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+PATTERN = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m(?:in)?)?(?:([\d.]+)s?)?")
 FILES = "CSV, TSV, Parquet, Arrow/Feather or NPZ"
 
 TrainFile = Annotated[
@@ -41,6 +43,25 @@ Unseen = Annotated[
         help="A category that training did not have: an error, or taken as none of the known.",
     ),
 ]
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of "90", "90s", "5m" or "1h30m".
+
+    Examples
+    --------
+    >>> parse_duration("1h30m"), parse_duration("45")
+    (5400.0, 45.0)
+    """
+    match = PATTERN.fullmatch(text.replace(" ", "").lower())
+    try:
+        parts = [float(part) if part else 0.0 for part in match.groups()] if match else []
+    except ValueError:  # 1.2.3
+        parts = []
+    seconds = sum(part * unit for part, unit in zip(parts, SECONDS.values(), strict=False))
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is not a time; write 90s, 5m or 1h30m")
+    return seconds
 
 
 def seconds_of(max_time: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What a person sees, and what a program sees."""
+"""Text for people and JSON for programs, and the progress of a fit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from vicinal.tables.columns import MISSING, ColumnPlan
+from vicinal.tables.table_model import TableModel
+
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+SHOWN_COLUMNS = 20
 PIPE_WIDTH = 200  # nobody wraps lines in a pipe
 
 
@@ -96,3 +103,84 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)
+
+
+class ProgressBar:
+    """One bar on stderr, which starts anew with every stage; nothing where that is no terminal."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(stderr=True, markup=False),
+            disable=not sys.stderr.isatty(),
+            transient=True,
+        )
+        self._stage = ""
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, stage: str, done: float | None) -> None:
+        """Show a stage and how much of it is done, 0 to 1; None where that is unknown."""
+        if self._task is None or stage != self._stage:
+            if self._task is not None:
+                self._progress.remove_task(self._task)
+            self._stage, self._task = stage, self._progress.add_task(stage, total=None)
+        total = None if done is None else 1.0
+        self._progress.update(self._task, completed=done or 0.0, total=total)
+
+
+def column_lines(columns: Sequence[ColumnPlan]) -> Iterator[str]:
+    """Every column that was not simply standardized, and how many were."""
+    plain = [plan for plan in columns if plan.kind == "number" and not plan.n_missing]
+    if plain:
+        yield f"columns   {len(plain)} of numbers: standardized"
+    others = [plan for plan in columns if plan not in plain]
+    for plan in others[:SHOWN_COLUMNS]:
+        missing = ""
+        if plan.n_missing and plan.kind == "category":
+            missing = f"; {plan.n_missing} missing are a category of their own"
+        yield f"column    {plan.name}: {plan}{missing}"
+    if len(others) > SHOWN_COLUMNS:
+        yield f"          and {len(others) - SHOWN_COLUMNS} more; vicinal info lists them all"
+
+
+def dropped_rows(number: int, target: str) -> str:
+    """Rows without a class."""
+    return f"rows      {number} without {target}: left out"
+
+
+def remarks(model: TableModel, frame: pd.DataFrame) -> Iterator[str]:
+    """What predict does to new rows beyond the ordinary."""
+    used = {plan.name for plan in model.columns if plan.kind != "dropped"}
+    for plan in model.columns:
+        if plan.name not in used:
+            continue
+        missing = int(frame[plan.name].isna().sum())
+        if missing and plan.kind == "number":
+            yield f"note: column {plan.name!r}: {missing} missing, filled with {plan.fill:.6g}"
+        elif missing and MISSING not in plan.categories:
+            yield f"note: column {plan.name!r}: {missing} missing, taken as none of the known"
+    known = {plan.name for plan in model.columns} | set(model.roles.names)
+    extra = [repr(name) for name in frame.columns if name not in known]
+    if extra:
+        yield f"note: not in the model, ignored: {', '.join(extra[:10])}"
+
+
+def show_duration(seconds: float) -> str:
+    """Seconds as a short text."""
+    if seconds < 0.1:
+        return "< 0.1 s"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"

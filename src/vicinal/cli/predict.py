@@ -10,14 +10,12 @@ import numpy as np
 import pandas as pd
 import typer
 
-from vicinal.cli.messages import remarks
 from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen, require_place
-from vicinal.cli.output import Output, percent
+from vicinal.cli.output import Output, percent, remarks
 from vicinal.model_file import load
-from vicinal.tables.preparation import row_ids
 from vicinal.tables.reading import read_table, write_table
 from vicinal.tables.table_model import TableModel
-from vicinal.tables.target import labels_like
+from vicinal.tables.training_table import labels_like
 
 OutFile = Annotated[
     Path | None, typer.Option(help="Where to: .csv, .tsv, .parquet or .feather; stdout if absent.")
@@ -90,8 +88,7 @@ def transform(
 def load_both(model: Path, new: Path) -> tuple[TableModel, pd.DataFrame]:
     """The model of a table, and the new rows."""
     fitted = load_table_model(model)
-    roles = (fitted.target, fitted.id_column, fitted.group_column)
-    return fitted, read_table(new, [name for name in roles if name is not None])
+    return fitted, read_table(new, fitted.roles.names)
 
 
 def load_table_model(path: Path) -> TableModel:
@@ -135,5 +132,6 @@ def _predictions(
 
 
 def _named_rows(fitted: TableModel, frame: pd.DataFrame) -> pd.DataFrame:
-    name = fitted.id_column if fitted.id_column in frame.columns else None
-    return pd.DataFrame({name or "row": row_ids(frame, name)})
+    named = fitted.roles.id_column in frame.columns
+    name = fitted.roles.id_column if named else "row"
+    return pd.DataFrame({name: fitted.roles.ids(frame)})

@@ -3,7 +3,7 @@
 .. code-block:: text
 
     inputs       rows, labels and names, checked
-    evaluation   held-out or out-of-fold predictions; plain_knn is what they are compared with
+    evaluation   held-out or out-of-fold predictions, and those of plain K-NN
     headline, maps, metric, tuning_surfaces, errors, provenance: the sections of the page, each as
                  a frozen value of findings
     page         findings → HTML, with the files in assets/

@@ -1,4 +1,4 @@
-"""The predictions that a report is measured by: held out, or out of fold."""
+"""The predictions that a report is measured by, and those of plain K-NN for comparison."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.fitted_model import FittedModel
-from vicinal.reporting.plain_knn import plain_predictions
-from vicinal.validation.folds import Fold, stratified_folds
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex
+from vicinal.validation.folds import Fold, stratified_folds, stratified_sample
 from vicinal.validation.out_of_fold import gather_out_of_fold
+from vicinal.voting.class_mean import ClassMeanKNN
+from vicinal.voting.neighbor_search import all_search
+from vicinal.voting.votes import majorities
 
 N_FOLDS = 5
+LARGEST_K = 31
+N_QUERIES = 5_000
+"""Rows whose left-out votes choose K; more would not change it."""
 SEED = 0  # the same data give the same page
 
 
@@ -155,3 +162,34 @@ def _refitted(fitted: FittedModel, X: Any, y: NDArray[Any], rows: IndexArray) ->
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", ExcludedRowsWarning)
         return fitted.unfitted().fit(_safe_indexing(X, rows), y[rows])
+
+
+def plain_predictions(A: FloatArray, codes: IndexArray, Q: FloatArray) -> tuple[IndexArray, int]:
+    """Codes that plain K-NN on the rows A (n, d) predicts for Q (q, d), and its K."""
+    scaler = StandardScaler().fit(A)
+    S = scaler.transform(A)
+    k = left_out_k(S, codes)
+    voter = ClassMeanKNN(k, rule="vote").fit(S, codes)
+    return np.asarray(voter.predict(scaler.transform(Q)), dtype=np.intp), k
+
+
+def left_out_k(S: FloatArray, codes: IndexArray) -> int:
+    """The odd K up to 31 with the fewest leave-one-out errors; the smallest of equals."""
+    largest = min(LARGEST_K, len(S) - 1)
+    if largest < 1:
+        return 1
+    rows = stratified_sample(codes, N_QUERIES)
+    candidates = range(1, largest + 1, 2)
+    predicted = majorities(codes[left_out_neighbors(S, rows, largest)], candidates)
+    return candidates[int(np.argmax((predicted == codes[rows]).sum(axis=1)))]
+
+
+def left_out_neighbors(S: FloatArray, rows: IndexArray, k: int) -> IndexArray:
+    """(q, k) nearest others of some of the rows of S, nearest first."""
+    return all_search(NeighborIndex(S), "auto")(S[rows], k=k, exclude=rows).ids
+
+
+def left_out_votes(Z: FloatArray, codes: IndexArray, rows: IndexArray, k: int) -> IndexArray:
+    """(q,) class of most of the k nearest others; ties go to the class with the nearest of them."""
+    k = min(k, len(Z) - 1)
+    return majorities(codes[left_out_neighbors(Z, rows, k)], [k])[0]

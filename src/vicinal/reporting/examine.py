@@ -19,13 +19,12 @@ from vicinal.reporting.errors import (
     row_sides,
     sides_of,
 )
-from vicinal.reporting.evaluation import Evaluation, ReportRows, evaluate
+from vicinal.reporting.evaluation import Evaluation, ReportRows, evaluate, left_out_votes
 from vicinal.reporting.findings import Errors, Findings, Headline, MetricFindings, NeighborsUsed
 from vicinal.reporting.headline import choices, headline
 from vicinal.reporting.inputs import Inputs, check_inputs
 from vicinal.reporting.maps import MapProjection, Shown, Voters, maps, project
 from vicinal.reporting.metric import metric_findings
-from vicinal.reporting.plain_knn import left_out_votes
 from vicinal.reporting.provenance import Lines, check_provenance, provenance
 from vicinal.reporting.tuning_surfaces import tuning
 from vicinal.validation.folds import stratified_sample

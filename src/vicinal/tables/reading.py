@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vicinal.atomic_write import whole_file
-from vicinal.tables.errors import TableError
+from vicinal.exceptions import TableError
 
 TEXT = {".csv", ".tsv", ".txt"}
 ARROW = {".arrow", ".feather", ".ipc"}

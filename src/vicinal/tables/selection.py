@@ -13,11 +13,10 @@ from sklearn.pipeline import Pipeline
 
 from vicinal._typing import IndexArray
 from vicinal.automatic.classifier import ANNClassifier
-from vicinal.exceptions import TimeLimitWarning
+from vicinal.exceptions import TableError, TimeLimitWarning
 from vicinal.learners.ann import ANN
 from vicinal.learners.base import MetricLearner
 from vicinal.search.search_cv import ANNSearchCV
-from vicinal.tables.errors import TableError
 from vicinal.tables.methods import METHODS, fit_learner, make_learner
 from vicinal.validation.folds import Fold, stratified_folds, usable_folds
 from vicinal.validation.out_of_fold import Rows, correct_votes

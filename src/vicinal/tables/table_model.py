@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.exceptions import TableError
 from vicinal.fitted_model import FittedModel, anatomy
-from vicinal.tables.errors import TableError
-from vicinal.tables.plan import ColumnPlan
+from vicinal.tables.columns import ColumnPlan, encode, restore
+from vicinal.tables.training_table import ColumnRoles, prepare_training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,14 +33,13 @@ class TableModel:
         What becomes of each column, in the order of the training table.
     estimator : fitted classifier
         ANNClassifier, ANNSearchCV, ClassMeanKNN, or a Pipeline of a learner and a ClassMeanKNN.
-    target : str
-        The column that is predicted.
+    roles : ColumnRoles
+        The columns of classes, names and groups.
     ids : ndarray of shape (n_rows,)
-        What the training rows are called: values of ``id_column``, else their numbers from 0 in
+        What the training rows are called: values of the id column, else their numbers from 0 in
         the training table.
     rows : ndarray of shape (n_rows, n_features) or None
         The prepared training rows; None if the estimator has them as ``X_fit_``.
-    id_column, group_column : str or None
     provenance : dict
         Where it comes from: JSON-able.
 
@@ -58,11 +58,9 @@ class TableModel:
 
     columns: tuple[ColumnPlan, ...]
     estimator: Any
-    target: str
+    roles: ColumnRoles
     ids: NDArray[Any]
     rows: FloatArray | None = None
-    id_column: str | None = None
-    group_column: str | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,50 +93,39 @@ class TableModel:
         target : str
             The column of the classes. Rows without one are left out.
         id_column : str or None
-            The column that names the rows; no feature.
+            The column that names the rows; not a feature.
         group_column : str or None
-            Rows of one group are never on both sides of a split; no feature.
+            Rows of one group are never on both sides of a split; not a feature.
         keep : sequence of str
             Columns to use although they look like identifiers.
         settings : FitSettings or None
             Method, seed, time.
         """
-        *_, last = cls.candidates(
-            frame,
-            target,
-            id_column=id_column,
-            group_column=group_column,
-            keep=keep,
-            settings=settings,
-        )
+        roles = ColumnRoles(target, id_column, group_column)
+        *_, last = cls.candidates(frame, roles, keep=keep, settings=settings)
         return last
 
     @classmethod
     def candidates(
         cls,
         frame: pd.DataFrame,
-        target: str,
+        roles: ColumnRoles,
         *,
-        id_column: str | None = None,
-        group_column: str | None = None,
         keep: Sequence[str] = (),
         settings: FitSettings | None = None,
     ) -> Iterator[TableModel]:
-        """Ever better models; parameters as of :meth:`fit`."""
-        from vicinal.tables.preparation import prepare_training
+        """Models, each better than the last; parameters as of :meth:`fit`."""
         from vicinal.tables.selection import FitSettings, candidates
 
-        data = prepare_training(frame, target, id_column, group_column, keep)
+        data = prepare_training(frame, roles, keep)
         settings = settings or FitSettings()
         for found in candidates(data.rows, settings):
             yield cls(
                 columns=data.columns,
                 estimator=found.estimator,
-                target=target,
+                roles=roles,
                 ids=data.ids,
                 rows=None if isinstance(found.estimator, ANNClassifier) else data.rows.X,
-                id_column=id_column,
-                group_column=group_column,
                 provenance={
                     "method": settings.method,
                     "how": found.how,
@@ -147,6 +134,11 @@ class TableModel:
                     "seed": settings.seed,
                 },
             )
+
+    @property
+    def target(self) -> str:
+        """The column that is predicted."""
+        return self.roles.target
 
     @cached_property
     def fitted(self) -> FittedModel:
@@ -186,8 +178,6 @@ class TableModel:
         ignore_unseen : bool
             Let a category that did not occur in training be none of the known ones.
         """
-        from vicinal.tables.columns import encode
-
         used = [plan for plan in self.columns if plan.kind != "dropped"]
         absent = [repr(plan.name) for plan in used if plan.name not in frame.columns]
         if absent:
@@ -202,8 +192,6 @@ class TableModel:
 
     def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
         """What the features X (n, d) were made of: column → (n,) values in its own units."""
-        from vicinal.tables.columns import restore
-
         return {plan.name: restore(X[:, block], plan) for plan, block in self.blocks()}
 
     def blocks(self) -> Iterator[tuple[ColumnPlan, slice]]:
@@ -237,16 +225,18 @@ class TableModel:
         return {
             "columns": [plan.to_state() for plan in self.columns],
             "estimator": self.estimator,
-            "target": self.target,
+            "target": self.roles.target,
             "ids": self.ids,
             "rows": self.rows,
-            "id_column": self.id_column,
-            "group_column": self.group_column,
+            "id_column": self.roles.id_column,
+            "group_column": self.roles.group_column,
             "provenance": self.provenance,
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> TableModel:
-        """The model of a ``state`` of :meth:`to_state`; ValueError if that is none."""
+        """The model of a ``state`` of :meth:`to_state`; ValueError if it is not one."""
         columns = tuple(ColumnPlan.from_state(plan) for plan in state["columns"])
-        return cls(**{**state, "columns": columns})
+        roles = ColumnRoles(state["target"], state["id_column"], state["group_column"])
+        parts = {name: state[name] for name in ("estimator", "ids", "rows", "provenance")}
+        return cls(columns=columns, roles=roles, **parts)

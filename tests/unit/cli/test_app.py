@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import vicinal
-from vicinal.cli.durations import parse_duration, show_duration
-from vicinal.cli.progress import ProgressBar
+from vicinal.cli.options import parse_duration
+from vicinal.cli.output import ProgressBar, show_duration
 from vicinal.model_file import load
 
 PROGRAM = [sys.executable, "-c", "from vicinal.cli import main; main()"]
@@ -75,7 +75,7 @@ def test_a_real_ctrl_c_leaves_a_complete_model(folder):
     words = ["fit", "large.csv", "--target", "y", "--method", "ann", "--out", "m.vicinal"]
     log = folder / "log"
     code = (
-        "from vicinal.cli.progress import ProgressBar as P; from vicinal.cli import main;"
+        "from vicinal.cli.output import ProgressBar as P; from vicinal.cli import main;"
         "P.__call__ = lambda self, stage, done: open('log', 'a').write(stage + '\\n'); main()"
     )
     process = subprocess.Popen(

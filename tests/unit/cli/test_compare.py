@@ -40,7 +40,7 @@ def test_the_table_and_the_time(folder, run):
 
 
 def test_ctrl_c_shows_what_there_is(folder, run, monkeypatch):
-    from vicinal.cli.progress import ProgressBar
+    from vicinal.cli.output import ProgressBar
 
     def interrupt(self, stage, done):
         if done:

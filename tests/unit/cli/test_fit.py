@@ -136,7 +136,7 @@ def test_targets_that_are_no_classes_are_1(folder, run, target, message):
 
 def test_an_interrupt_writes_the_best_so_far(folder, run, monkeypatch):
     """Ctrl-C in the third fold of the choice of K; the real signal is in test_interrupt."""
-    from vicinal.cli.progress import ProgressBar
+    from vicinal.cli.output import ProgressBar
 
     def interrupt(self, stage, done):
         if stage == "choice of K" and done > 0.4:
@@ -153,7 +153,7 @@ def test_an_interrupt_writes_the_best_so_far(folder, run, monkeypatch):
 
 
 def test_an_interrupt_of_the_refit_keeps_the_judged_model(folder, run, monkeypatch):
-    from vicinal.cli.progress import ProgressBar
+    from vicinal.cli.output import ProgressBar
 
     stages = []
 
@@ -198,7 +198,7 @@ def test_an_interrupt_of_the_page_says_where_the_model_is(folder, run, monkeypat
 
 
 def test_an_interrupt_before_any_model_writes_nothing(folder, run, monkeypatch):
-    from vicinal.cli.progress import ProgressBar
+    from vicinal.cli.output import ProgressBar
 
     def interrupt(self, stage, done):
         raise KeyboardInterrupt

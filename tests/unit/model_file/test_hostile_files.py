@@ -21,8 +21,9 @@ import vicinal as vc
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file import SCHEMA, load, save
 from vicinal.model_file.container import CHECKSUM, DTYPES, KEY, MAX_HEADER, METADATA, checksum
-from vicinal.tables.plan import ColumnPlan
+from vicinal.tables.columns import ColumnPlan
 from vicinal.tables.table_model import TableModel
+from vicinal.tables.training_table import ColumnRoles
 
 X = np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [5.0, 1.0]])
 EMPTY = {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}
@@ -395,7 +396,7 @@ def test_arrays_that_do_not_fit_into_memory(path, monkeypatch):
 
 def table_model(estimator, rows):
     plan = ColumnPlan("a", "number", 4, 0), ColumnPlan("b", "number", 4, 0)
-    return TableModel(plan, estimator, "y", np.arange(len(rows)), rows=rows)
+    return TableModel(plan, estimator, ColumnRoles("y"), np.arange(len(rows)), rows=rows)
 
 
 def test_a_table_model_without_its_training_rows(path):

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
 from vicinal.reporting import examine
-from vicinal.reporting.plain_knn import left_out_k, left_out_neighbors, left_out_votes
+from vicinal.reporting.evaluation import left_out_k, left_out_neighbors, left_out_votes
 from vicinal.voting.class_mean import ClassMeanKNN
 
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from vicinal.tables.columns import encode, plan_column, restore
-from vicinal.tables.errors import TableError
-from vicinal.tables.plan import MISSING, ColumnPlan
+from vicinal.exceptions import TableError
+from vicinal.tables.columns import MISSING, ColumnPlan, encode, plan_column, restore
 
 RNG = np.random.default_rng(0)
 

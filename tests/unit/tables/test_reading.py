@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from vicinal.atomic_write import whole_file
-from vicinal.tables.errors import TableError
+from vicinal.exceptions import TableError
 from vicinal.tables.reading import read_table, write_table
 
 TABLE = pd.DataFrame({"size": [1.5, np.nan, 3.0], "color": ["red", None, "blue"], "n": [1, 2, 3]})

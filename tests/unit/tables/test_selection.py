@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 import vicinal as vc
 from vicinal.automatic.metric_path import STARTS
-from vicinal.tables.errors import TableError
+from vicinal.exceptions import TableError
 from vicinal.tables.selection import FitSettings, candidates
 from vicinal.validation.folds import stratified_folds
 from vicinal.validation.out_of_fold import Rows

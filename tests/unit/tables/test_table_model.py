@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from vicinal.tables.errors import TableError
-from vicinal.tables.explanation import explain_row
+from vicinal.exceptions import TableError
+from vicinal.tables.row_explanation import explain_row
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vicinal.tables.errors import TableError
-from vicinal.tables.target import class_labels, labels_like
+from vicinal.exceptions import TableError
+from vicinal.tables.training_table import class_labels, labels_like
 
 RNG = np.random.default_rng(0)
 

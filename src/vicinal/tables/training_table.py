@@ -1,0 +1,152 @@
+"""The training table: the roles of its columns, its classes, and the rows to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vicinal.exceptions import TableError
+from vicinal.tables.columns import ColumnPlan, as_texts, encode, plan_column
+from vicinal.validation.out_of_fold import Rows
+
+FEW_VALUES = 20
+MANY_VALUES = 100
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """The columns that are not features.
+
+    Attributes
+    ----------
+    target : str
+        The column of the classes. Rows without one are left out.
+    id_column : str or None
+        The column that names the rows.
+    group_column : str or None
+        Rows of one group are never on both sides of a split.
+    """
+
+    target: str
+    id_column: str | None = None
+    group_column: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that have one of the roles."""
+        names = (self.target, self.id_column, self.group_column)
+        return tuple(name for name in names if name is not None)
+
+    def groups(self, frame: pd.DataFrame) -> NDArray[np.str_] | None:
+        """(n,) the groups of the rows, if they have any."""
+        if self.group_column is None:
+            return None
+        return as_texts(frame[self.group_column]).astype(str)
+
+    def ids(self, frame: pd.DataFrame) -> NDArray[np.generic]:
+        """(n,) values of the id column as texts, or the numbers of the rows."""
+        if self.id_column is None or self.id_column not in frame.columns:
+            return frame.index.to_numpy(dtype=np.int64)
+        return as_texts(frame[self.id_column]).astype(str)
+
+
+def class_labels(column: pd.Series) -> NDArray[Any]:
+    """Labels (n,) of a complete column: integers stay integers, all else becomes text.
+
+    Raises
+    ------
+    TableError
+        Where there are no classes to learn: one value only, a measured quantity, a name per row.
+    """
+    name = str(column.name)
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        numbers = column.to_numpy(dtype=np.float64)
+        if not np.isfinite(numbers).all():
+            raise TableError(f"target {name!r} holds infinite values; leave such rows out")
+        _check_classes(name, numbers, integral=bool((numbers == np.rint(numbers)).all()))
+        if (numbers == np.rint(numbers)).all():
+            return numbers.astype(np.int64)
+        return as_texts(column).astype(str)
+    texts = as_texts(column).astype(str)
+    values = len(np.unique(texts))
+    if values < 2 or values > max(FEW_VALUES, len(texts) / 2):
+        raise TableError(_no_classes(name, values, len(texts)))
+    return texts
+
+
+def labels_like(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
+    """The labels (n,) of another table as those of `classes`, None where they are none of these."""
+    known = {str(label): label for label in classes.tolist()}
+    return np.array([known.get(text) for text in as_texts(column)], dtype=object)
+
+
+def _check_classes(name: str, numbers: NDArray[np.float64], *, integral: bool) -> None:
+    n, values = len(numbers), len(np.unique(numbers))
+    measured = values > FEW_VALUES and not integral
+    rare = values > max(FEW_VALUES, n / 2) or (values > MANY_VALUES and n < 5 * values)
+    if measured or rare:
+        raise TableError(
+            f"target {name!r} looks like a measured number ({values} different values in {n} "
+            "rows), and vicinal predicts classes; cut it into ranges first, or name another column"
+        )
+    if values < 2:
+        raise TableError(_no_classes(name, values, n))
+
+
+def _no_classes(name: str, values: int, n: int) -> str:
+    if values < 2:
+        return f"target {name!r} has {values} class; two are needed to tell them apart"
+    return (
+        f"target {name!r} has {values} different values in {n} rows: names rather than classes; "
+        "name another column with --target"
+    )
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """A training table, ready to be learned from."""
+
+    columns: tuple[ColumnPlan, ...]
+    rows: Rows
+    ids: NDArray[Any]
+
+
+def prepare_training(
+    frame: pd.DataFrame, roles: ColumnRoles, keep: Sequence[str] = ()
+) -> TrainingTable:
+    """Decide on every column; rows without a class are left out.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    roles : ColumnRoles
+    keep : sequence of str
+        Columns to use although they look like identifiers.
+    """
+    check_columns(frame, [*roles.names, *keep])
+    frame = frame[frame[roles.target].notna()]
+    features = [name for name in frame.columns if name not in roles.names]
+    if len(frame) == 0 or not features:
+        raise TableError("nothing to learn from: no row has a class, or there is no other column")
+    y = class_labels(frame[roles.target])
+    columns = tuple(plan_column(frame[name], keep=name in keep) for name in features)
+    blocks = [encode(frame[plan.name], plan) for plan in columns if plan.kind != "dropped"]
+    if not blocks:
+        reasons = "; ".join(f"{plan.name}: {plan}" for plan in columns[:5])
+        raise TableError(f"no column is left to learn from ({reasons})")
+    rows = Rows(np.hstack(blocks), y, roles.groups(frame))
+    return TrainingTable(columns, rows, roles.ids(frame))
+
+
+def check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse names that are not columns; the error says which columns there are."""
+    for name in names:
+        if name not in frame.columns:
+            there = ", ".join(map(str, frame.columns[:20]))
+            more = ", …" if len(frame.columns) > 20 else ""
+            raise TableError(f"there is no column {name!r}; the columns are {there}{more}")
