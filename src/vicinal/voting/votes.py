@@ -114,8 +114,12 @@ def majorities(labels: IndexArray, ks: Sequence[int] | IndexArray) -> IndexArray
 
     Parameters
     ----------
-    labels : (q, k) classes as integers from 0, nearest first
+    labels : (q, k) classes as integers from 0, nearest first; -1 is a missing one, without a vote
     ks : the values of K, ascending, at most k
+
+    Returns
+    -------
+    winners : (len(ks), q) ints; -1 where nobody has voted
 
     Examples
     --------
@@ -130,8 +134,9 @@ def majorities(labels: IndexArray, ks: Sequence[int] | IndexArray) -> IndexArray
     counted = 0
     for i, stop in enumerate(ks):
         for j in range(counted, stop):
-            earliness = np.where(scores[queries, labels[:, j]] == 0, (k - j) / (k + 1), 0.0)
-            scores[queries, labels[:, j]] += 1.0 + earliness
+            cells = queries, labels[:, j]
+            earliness = np.where(scores[cells] == 0, (k - j) / (k + 1), 0.0)
+            scores[cells] += np.where(labels[:, j] >= 0, 1.0 + earliness, 0.0)
         counted = max(counted, int(stop))
-        winners[i] = np.argmax(scores, axis=1)
+        winners[i] = np.where(scores.any(axis=1), np.argmax(scores, axis=1), -1)
     return winners

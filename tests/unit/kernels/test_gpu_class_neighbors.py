@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from vicinal.gpu import knn_errors  # noqa: E402
 from vicinal.kernels import gpu  # noqa: E402
 from vicinal.kernels.cpu.class_neighbors import class_neighbors  # noqa: E402
 from vicinal.kernels.gpu import gpu_neighbors as module  # noqa: E402
@@ -77,7 +78,7 @@ def test_errors_of_all_k_at_once():
         rng.integers(0, 3, 30),
         rng.integers(0, 3, 50),
     )
-    errors = gpu.knn_errors(*map(torch.as_tensor, (rows, labels, truth)))
+    errors = knn_errors(*map(torch.as_tensor, (rows, labels, truth)))
     for k in range(1, 8):
         wrong = 0
         for i in range(50):
@@ -92,5 +93,5 @@ def test_missing_neighbors_do_not_vote():
     rows = torch.tensor([[0, -1, -1], [1, 0, -1], [-1, -1, -1]])
     labels = torch.tensor([0, 0, 1])
     np.testing.assert_array_equal(
-        gpu.knn_errors(rows, labels, torch.tensor([0, 0, 1])), np.full(3, 1 / 3)
+        knn_errors(rows, labels, torch.tensor([0, 0, 1])), np.full(3, 1 / 3)
     )

@@ -35,7 +35,6 @@ from vicinal.kernels.gpu.gpu_kernel import GpuKernel
 from vicinal.kernels.gpu.gpu_neighbors import (
     device_all_neighbors,
     device_class_neighbors,
-    knn_errors,
     nearest_of_class,
 )
 from vicinal.kernels.gpu.ranks import join_ranks
@@ -102,7 +101,6 @@ __all__ = [
     "device_class_neighbors",
     "device_name",
     "join_ranks",
-    "knn_errors",
     "make_gpu_kernel",
     "nearest_of_class",
     "pull_matrix_of",

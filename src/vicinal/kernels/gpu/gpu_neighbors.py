@@ -129,30 +129,6 @@ def device_all_neighbors(
     return distances[:, 0], rows[:, 0]
 
 
-def knn_errors(rows: Tensor, labels: Tensor, truth: Tensor) -> Tensor:
-    """(k,) error rates of the majority of the first 1 … k neighbors, all k at once.
-
-    Parameters
-    ----------
-    rows : (n, k) neighbors of every query, nearest first; missing ones, −1, have no vote, and a
-        query without neighbors is an error
-    labels : (r,) class codes of the references
-    truth : (n,) class codes of the queries
-    """
-    missing = rows < 0
-    found = torch.where(missing, -1, labels[rows])  # (n, k)
-    classes = found.clamp(min=0)
-    votes = torch.zeros((len(rows), int(labels.max()) + 1), device=rows.device)
-    errors = []
-    for column in range(rows.shape[1]):
-        here = slice(column, column + 1)
-        votes.scatter_add_(1, classes[:, here], (~missing[:, here]).to(votes.dtype))
-        # The nearest of equally frequent classes wins: its first vote was the earliest.
-        best = votes.gather(1, classes).masked_fill(missing, -1).argmax(1)
-        errors.append((found.gather(1, best[:, None])[:, 0] != truth).double().mean())
-    return torch.stack(errors)
-
-
 def nearest_of_class(
     X: FloatArray | Tensor,
     offsets: IndexArray,
