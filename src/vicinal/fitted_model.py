@@ -31,7 +31,7 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.features.hat_basis import HatBasis
 from vicinal.learners.base import MetricLearner
-from vicinal.learners.triplet_margins import factor
+from vicinal.learners.rank_one_metrics import factor
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.explanation import NeighborVote, contributions

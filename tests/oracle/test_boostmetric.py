@@ -5,10 +5,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from vicinal.learners.boosting import LOSSES, Boosting
-from vicinal.learners.boostmetric import BoostMetric
-from vicinal.learners.supervision import Triplets, nearest_triplets
-from vicinal.learners.triplet_margins import TripletSums, compose, exponential
+from vicinal.learners.boostmetric import LOSSES, Boosting, BoostMetric
+from vicinal.learners.rank_one_metrics import TripletSums, compose, exponential
+from vicinal.learners.weakly_supervised import Triplets, nearest_triplets
 
 V = 1e-7
 

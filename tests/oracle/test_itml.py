@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from vicinal.learners._itml_projections import project_in_turn
+from vicinal.learners.compiled_loops import project_in_turn
 from vicinal.learners.itml import ITML, Constraints, find_bounds, project
 
 U, L = 2.05667587, 31.09666519

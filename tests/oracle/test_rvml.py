@@ -10,12 +10,15 @@ from scipy.special import logsumexp
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
-from vicinal.learners.rvml import RVML, solve_dual, solve_primal, solve_ridge
-from vicinal.learners.virtual_points import (
+from vicinal.learners.rvml import (
+    RVML,
     choose_landmarks,
     class_corners,
     class_transport,
     mean_distance,
+    solve_dual,
+    solve_primal,
+    solve_ridge,
     transported_points,
 )
 

@@ -8,11 +8,10 @@ from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from vicinal.exceptions import SaturatedStartWarning
-from vicinal.learners.local_bases import lda_directions, local_lda
+from vicinal.learners.rank_one_metrics import TripletSums
 from vicinal.learners.scml import SCML
-from vicinal.learners.smoothed_hinge import SmoothedHinge
-from vicinal.learners.supervision import nearest_triplets
-from vicinal.learners.triplet_margins import TripletSums
+from vicinal.learners.scml_problem import SmoothedHinge, lda_directions, local_lda
+from vicinal.learners.weakly_supervised import nearest_triplets
 
 
 def margin_columns(X, triplets, bases):

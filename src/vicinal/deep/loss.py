@@ -18,7 +18,7 @@ from vicinal.deep.comparisons import (
     compare_by_labels,
 )
 from vicinal.deep.soft_averages import DISTANCES, AverageRule, RowAverages, row_averages
-from vicinal.learners.configuration import check_configuration
+from vicinal.learners.neighbor_fit import check_configuration
 from vicinal.learners.parameters import check_choice
 
 Elementwise: TypeAlias = Callable[[Tensor], Tensor]

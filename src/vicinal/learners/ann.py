@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vicinal.learners.configuration import Configuration, check_configuration
+from vicinal.learners.neighbor_fit import Configuration, check_configuration
 from vicinal.learners.neighbor_learner import NeighborLearner
 
 

@@ -10,6 +10,7 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data, store_fit
+from vicinal.learners.initialization import NEARLY_SINGULAR, PRIORS, prior_matrix, smallest_ratio
 from vicinal.learners.labeled_data import encode_labels, safe_unit
 from vicinal.learners.parameters import (
     NOT_NEGATIVE,
@@ -19,9 +20,7 @@ from vicinal.learners.parameters import (
     ParameterConstraints,
     check_parameters,
 )
-from vicinal.learners.prior import NEARLY_SINGULAR, PRIORS, prior_matrix, smallest_ratio
-from vicinal.learners.supervision import Pairs, sample_pairs
-from vicinal.learners.weakly_supervised import PairLearner
+from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
 
 PAIRS_AT_ONCE = 2**16
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.descent import store_solution
 from vicinal.learners.fit_input import FitInput, in_units_of_data
+from vicinal.learners.initialization import PRIORS, prior_matrix
 from vicinal.learners.labeled_data import refuse_extreme
 from vicinal.learners.parameters import (
     CALLBACK,
@@ -23,10 +24,8 @@ from vicinal.learners.parameters import (
     Number,
     ParameterConstraints,
 )
-from vicinal.learners.prior import PRIORS, prior_matrix
 from vicinal.learners.progress import fit_callback
-from vicinal.learners.supervision import Pairs, sample_pairs
-from vicinal.learners.weakly_supervised import PairLearner
+from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
 from vicinal.objective.parametrization import Metric
 from vicinal.solvers import Callback, Progress
 
@@ -241,7 +240,7 @@ def project(
 ) -> Projected:
     """Cyclic Bregman projections until the multipliers settle."""
     # Imported late: Numba takes longer to import than all the rest.
-    from vicinal.learners._itml_projections import project_in_turn
+    from vicinal.learners.compiled_loops import project_in_turn
 
     A = problem.A0.copy()
     multiplier, growth = np.zeros(len(problem.V)), 0.0

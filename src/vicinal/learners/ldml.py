@@ -18,8 +18,7 @@ from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data
 from vicinal.learners.initialization import median_distance, median_start
 from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
 from vicinal.learners.parameters import NOT_NEGATIVE, Choice, ParameterConstraints, check_parameters
-from vicinal.learners.supervision import Pairs
-from vicinal.learners.weakly_supervised import PairLearner
+from vicinal.learners.weakly_supervised import PairLearner, Pairs
 from vicinal.objective.ldml_objective import LDMLObjective, ListedPairs
 
 

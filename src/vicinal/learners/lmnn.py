@@ -31,8 +31,7 @@ from vicinal.learners.parameters import (
     ParameterConstraints,
     check_parameters,
 )
-from vicinal.learners.supervision import Triplets
-from vicinal.learners.weakly_supervised import TripletLearner
+from vicinal.learners.weakly_supervised import TripletLearner, Triplets
 from vicinal.objective.lmnn_objective import LMNNObjective, TripletPush, targets_of_triplets
 from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.pair_sums import pull_matrix

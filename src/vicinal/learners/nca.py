@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vicinal.learners.configuration import Configuration, check_configuration
+from vicinal.learners.neighbor_fit import Configuration, check_configuration
 from vicinal.learners.neighbor_learner import NeighborLearner
 
 

@@ -1,4 +1,4 @@
-"""One fit of the neighbor objective: start → neighbor sets → kernel → objective → solver."""
+"""One fit of the neighbor objective: configuration, neighbor sets, kernel, objective, solver."""
 
 from __future__ import annotations
 
@@ -11,16 +11,67 @@ import numpy as np
 
 from vicinal._typing import FloatArray
 from vicinal.kernels import DEVICE_BACKENDS, Comparisons, choose_backend, make_kernel
-from vicinal.learners.configuration import Configuration
 from vicinal.learners.descent import FitOptions, descend, warn_excluded
 from vicinal.learners.fit_input import in_units_of_data, on_host
 from vicinal.learners.initialization import embed
 from vicinal.learners.labeled_data import LabeledData
-from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
+from vicinal.learners.parameters import NOT_NEGATIVE, OPTIONAL_COUNT, Choice, CountOrArray
+from vicinal.objective.losses import Loss, get_loss
+from vicinal.objective.neighbor_objective import NeighborObjective, check_exponents, plain_shift
 from vicinal.objective.neighbor_sets import Selection, build_comparisons, lists_from_user
 from vicinal.objective.pair_sums import pull_matrix
 from vicinal.objective.sampled_objective import SampledObjective
 from vicinal.solvers import Problem, Solution
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Which member of the framework is meant: the table "method = configuration", as a value."""
+
+    alpha: float
+    gamma: float
+    loss: Loss
+    plain: bool
+    similar: Any
+    dissimilar: Any
+    regularization: float | str
+    refresh_every: int | None = None
+
+
+def check_configuration(
+    *,
+    alpha: float,
+    gamma: float,
+    loss: Any,
+    plain: bool,
+    similar: Any,
+    dissimilar: Any,
+    regularization: Any,
+    refresh_every: Any = None,
+) -> Configuration:
+    """A configuration from a user's parameters, each checked, "auto" resolved."""
+    check_exponents(alpha, gamma)
+    if plain and alpha == 0:
+        raise ValueError(
+            "plain=True has no soft average at alpha=0; use another alpha, or the mean"
+        )
+    Choice(("auto",), NOT_NEGATIVE).check("regularization", regularization)
+    if isinstance(similar, str) and similar == "auto":
+        similar = 10 if alpha < 0 else "all"
+    for name, value in (("similar", similar), ("dissimilar", dissimilar)):
+        Choice(("all",), CountOrArray()).check(name, value)
+    OPTIONAL_COUNT.check("refresh_every", refresh_every)
+    return Configuration(
+        alpha=float(alpha),
+        gamma=float(gamma),
+        loss=get_loss(loss),
+        plain=bool(plain),
+        similar=similar,
+        dissimilar=dissimilar,
+        regularization=regularization,
+        refresh_every=refresh_every,
+    )
+
 
 MAX_EXACT_PAIRS = 2.5e9
 """Beyond this many pairs of rows an exact evaluation takes the better part of a minute."""

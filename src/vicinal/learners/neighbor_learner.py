@@ -12,7 +12,6 @@ from vicinal.exceptions import SaturatedStartWarning, warn_user
 from vicinal.kernels import BACKENDS, DEVICE_BACKENDS
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
-from vicinal.learners.configuration import Configuration
 from vicinal.learners.descent import FitOptions, check_rank, store_solution
 from vicinal.learners.fit_input import (
     check_labeled,
@@ -23,7 +22,13 @@ from vicinal.learners.fit_input import (
 )
 from vicinal.learners.initialization import starting_factor
 from vicinal.learners.labeled_data import LabeledData, sort_by_class
-from vicinal.learners.neighbor_fit import NeighborFit, Sampling, backend_for, solver_for
+from vicinal.learners.neighbor_fit import (
+    Configuration,
+    NeighborFit,
+    Sampling,
+    backend_for,
+    solver_for,
+)
 from vicinal.learners.parameters import (
     CALLBACK,
     COUNT,

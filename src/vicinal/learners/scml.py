@@ -12,7 +12,6 @@ from sklearn.utils import check_array, check_random_state
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.fit_input import FitInput, check_labeled
 from vicinal.learners.labeled_data import encode_labels
-from vicinal.learners.local_bases import local_lda, triplet_directions
 from vicinal.learners.parameters import (
     NOT_NEGATIVE,
     OPTIONAL_COUNT,
@@ -33,9 +32,14 @@ from vicinal.learners.rank_one_metrics import (
     store_composed,
     triplet_data,
 )
-from vicinal.learners.smoothed_hinge import BestByHinge, SmoothedHinge
-from vicinal.learners.supervision import Triplets
-from vicinal.learners.weakly_supervised import TripletLearner
+from vicinal.learners.scml_problem import (
+    BestByHinge,
+    DualAveraging,
+    SmoothedHinge,
+    local_lda,
+    triplet_directions,
+)
+from vicinal.learners.weakly_supervised import TripletLearner, Triplets
 from vicinal.solvers import Progress, accelerated_projected_gradient
 
 MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
@@ -275,8 +279,6 @@ class SCML(TripletLearner):
         return MAX_ITER[self.solver] if self.max_iter is None else self.max_iter
 
     def _draw(self, data: TripletData, best: BestByHinge, rng: np.random.RandomState) -> str:
-        from vicinal.learners._scml_steps import DualAveraging
-
         averaging = DualAveraging(
             data.sums.X,
             best.problem.bases,

@@ -20,7 +20,7 @@ from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex
-from vicinal.learners.triplet_margins import factor
+from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
 from vicinal.voting.row_weights import RowWeights, VotingRows
 from vicinal.voting.votes import VoteName, vote_weights

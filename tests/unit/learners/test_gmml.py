@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.utils.estimator_checks import check_estimator
 
 from vicinal.learners.gmml import GMML
-from vicinal.learners.supervision import all_pairs
+from vicinal.learners.weakly_supervised import all_pairs
 
 
 @pytest.fixture

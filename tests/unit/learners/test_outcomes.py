@@ -10,12 +10,11 @@ from sklearn.preprocessing import scale
 
 from vicinal.exceptions import ConvergenceWarning, SaturatedStartWarning
 from vicinal.learners.ann import ANN
-from vicinal.learners.boosting import Boosting
-from vicinal.learners.boostmetric import BoostMetric
+from vicinal.learners.boostmetric import Boosting, BoostMetric
 from vicinal.learners.itml import ITML
 from vicinal.learners.nca import NCA
 from vicinal.learners.scml import SCML
-from vicinal.learners.smoothed_hinge import SmoothedHinge
+from vicinal.learners.scml_problem import SmoothedHinge
 from vicinal.objective.neighbor_objective import NeighborObjective
 
 
@@ -100,8 +99,8 @@ def test_the_hinge_loss_of_an_iterate_is_not_computed_again(wine, monkeypatch):
 
 
 def test_smoothed_hinge_is_evaluated_on_all_rows(wine):
-    from vicinal.learners.supervision import nearest_triplets
-    from vicinal.learners.triplet_margins import TripletSums
+    from vicinal.learners.rank_one_metrics import TripletSums
+    from vicinal.learners.weakly_supervised import nearest_triplets
 
     X, y = wine
     problem = SmoothedHinge(TripletSums(X, nearest_triplets(X, y, 1, 1)), np.eye(13), 0.1, 1e-3)

@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from vicinal.learners.rvml import RVML
-from vicinal.learners.virtual_points import choose_landmarks, mean_distance, sinkhorn
+from vicinal.learners.rvml import RVML, choose_landmarks, mean_distance, sinkhorn
 
 FORMS = [
     RVML(),

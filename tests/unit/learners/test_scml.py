@@ -8,7 +8,7 @@ from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, SaturatedStartWarning
-from vicinal.learners import _scml_steps
+from vicinal.learners import scml_problem
 from vicinal.learners.scml import SCML
 
 SOLVERS = ["smoothed", "dual_averaging", "adagrad"]
@@ -64,7 +64,7 @@ def test_the_stochastic_steps_do_not_depend_on_how_much_fits_in_memory(monkeypat
     X, y = blobs()
     options = {"solver": "adagrad", "max_iter": 400, "random_state": 0}
     whole = SCML(**options).fit(X, y)
-    monkeypatch.setattr(_scml_steps, "MAX_ELEMENTS", 5000)
+    monkeypatch.setattr(scml_problem, "MAX_PROJECTIONS", 5000)
     parts = SCML(**options).fit(X, y)
     np.testing.assert_allclose(
         parts.get_mahalanobis_matrix(), whole.get_mahalanobis_matrix(), rtol=1e-9, atol=1e-9

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from vicinal.learners.supervision import (
+from vicinal.learners.weakly_supervised import (
     all_pairs,
     check_pairs,
     check_triplets,
