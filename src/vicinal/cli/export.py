@@ -34,7 +34,7 @@ def export(
     """
     if to not in FORMATS:
         raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--to")
-    require_place(out, "--out", model)
+    require_place(out / "card.json" if to == "npy" and out.is_dir() else out, "--out", model)
     output = Output(as_json)
     fitted = load_table_model(model)
     if isinstance(fitted.fitted.metric, MeanMetric):

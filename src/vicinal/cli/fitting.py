@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -67,14 +68,14 @@ class FitRequest:
     @property
     def command(self) -> str:
         """The command line, with names of files instead of paths."""
-        words = ["vicinal", "fit", self.train.name]
+        words = ["vicinal", "fit", _shown_name(self.train)]
         for option in fields(self)[1:]:
             value = getattr(self, option.name)
             if value is None or value is False or value == option.default:
                 continue
             for one in value if isinstance(value, tuple) else (value,):
                 flag = f"--{option.name.removesuffix('_column').replace('_', '-')}"
-                words += [flag] if one is True else [flag, getattr(one, "name", str(one))]
+                words += [flag] if one is True else [flag, _shown_name(one)]
         return shlex.join(words)
 
 
@@ -96,6 +97,13 @@ class Fitted:
     seconds: float
     warnings: list[str]
     interrupted: bool
+
+
+def _shown_name(value: object) -> str:
+    """An option as text; of a path its name, with bytes that are not UTF-8 replaced."""
+    if isinstance(value, Path):
+        return os.fsencode(value.name).decode("utf-8", errors="replace")
+    return str(value)
 
 
 def run_fit(request: FitRequest, output: Output) -> None:
@@ -192,7 +200,7 @@ def _provenance(
         "interrupted": fitted.interrupted,
         "fit_seconds": round(fitted.seconds, 3),
         "warnings": fitted.warnings,
-        "data": request.train.name,
+        "data": _shown_name(request.train),
         "command": request.command,
         "vicinal": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -259,7 +267,7 @@ def _write_page(
             **held_out,
             feature_names=list(model.feature_names),
             ids=ids,
-            title=f"{request.target} of {request.train.name}",
+            title=f"{request.target} of {_shown_name(request.train)}",
             reasons={"K": f"{model.provenance['how']}."},
             provenance={
                 "Command": model.provenance["command"],

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vicinal.atomic_write import check_place
 from vicinal.exceptions import TableError
 from vicinal.tables.training_table import check_columns
 
@@ -88,11 +89,17 @@ def require_column(frame: Any, name: str | None, option: str) -> None:
 
 
 def require_place(path: Path | None, option: str, *inputs: Path | None) -> None:
-    """Whether an output can go there, and replaces none of the inputs: better known before."""
+    """Refuse, before any work, a place that cannot be written to, or that is an input."""
     if path is None:
         return
     if not path.absolute().parent.is_dir():
         raise typer.BadParameter(f"there is no folder {path.parent}", param_hint=option)
+    try:
+        check_place(path)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"cannot write {path}: {error.strerror}", param_hint=option
+        ) from error
     if any(read is not None and path.resolve() == read.resolve() for read in inputs):
         raise typer.BadParameter(
             f"{path} is another file of this command, and would be replaced; choose another name",

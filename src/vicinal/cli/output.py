@@ -21,7 +21,9 @@ from rich.table import Table
 from vicinal.tables.columns import MISSING, ColumnPlan
 from vicinal.tables.table_model import TableModel
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 SHOWN_COLUMNS = 20
 PIPE_WIDTH = 200  # nobody wraps lines in a pipe
 
@@ -56,13 +58,14 @@ class Output:
             numeric = all(isinstance(row[j], int | float) for row in rows) and bool(rows)
             table.add_column(visible(name), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(visible(str(value)) for value in row))
+            table.add_row(*(one_line(str(value)) for value in row))
         self._out.print(table)
 
     def document(self, value: Any) -> None:
         """The JSON document, if that is what is wanted."""
         if self.as_json:
-            print(json.dumps(_plain(value), ensure_ascii=False, indent=2))
+            text = json.dumps(_plain(value), ensure_ascii=False, indent=2)
+            print(text.encode("utf-8", errors="backslashreplace").decode("utf-8"))
 
 
 @contextmanager
@@ -78,8 +81,22 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def visible(text: str) -> str:
-    r"""Control characters, which a terminal would obey, as \\x1b and the like; lines stay lines."""
-    return CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    r"""Characters that a terminal would obey as \\x1b and the like; lines stay lines.
+
+    These are control characters, marks that change the direction of text, and halves of surrogate
+    pairs, which stand for bytes of a file name that are not UTF-8.
+    """
+    return CONTROL.sub(lambda match: _escaped(match[0]), text)
+
+
+def one_line(text: str) -> str:
+    r"""The same in one line: a line break in a cell is shown as \\n."""
+    return visible(text.replace("\r\n", "\n").replace("\n", "\\n"))
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def percent(share: float) -> str:

@@ -54,7 +54,7 @@ def to_faiss(
         index = faiss.IndexIDMap(index)
         index.add_with_ids(Z, _as_ids(ids, len(Z)))
     with whole_file(path) as temporary:
-        faiss.write_index(index, str(temporary))
+        temporary.write_bytes(faiss.serialize_index(index).tobytes())  # FAISS hides a full disk
 
 
 def _as_ids(ids: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -11,7 +11,6 @@ from vicinal.features.hat_basis import MAX_EXPANDED, MAX_KNOTS, HatBasis
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.schema import (
     Anything,
-    Array,
     Columns,
     Evidence,
     Field,
@@ -22,8 +21,9 @@ from vicinal.model_file.schema import (
     LabelArray,
     ListOf,
     Names,
-    Number,
     OutputContainer,
+    StoredArray,
+    StoredNumber,
     Text,
 )
 from vicinal.voting.votes import VoteName
@@ -35,14 +35,14 @@ FEATURES = (
 )
 METRIC = (
     *FEATURES,
-    Field("components_", Array(("m", "d"))),
+    Field("components_", StoredArray(("m", "d"))),
     Field("classes_", LabelArray(), optional=True),  # absent after fit_pairs and fit_triplets
-    Field("threshold_", Number(), optional=True),
+    Field("threshold_", StoredNumber(), optional=True),
 )
 OUTCOME = (Field("converged_", Flag()), Field("stop_reason_", Text()))
 RUN = (
     *OUTCOME,
-    Field("objective_", Number(unlimited=True)),
+    Field("objective_", StoredNumber(unlimited=True)),
     Field("history_", Evidence()),
     Field("n_iter_", Integer()),
 )
@@ -54,7 +54,7 @@ COMPOSITION = (
     *EXCLUDED,
     Field("weights_", Evidence()),
     Field("bases_", Evidence(axes=2)),
-    Field("scale_", Number()),
+    Field("scale_", StoredNumber()),
 )
 
 
@@ -72,13 +72,13 @@ RVML = Entry(
     "vicinal.learners.rvml:RVML",
     state=(
         *FEATURES,
-        Field("components_", Array(("m", None))),
+        Field("components_", StoredArray(("m", None))),
         Field("classes_", LabelArray()),
-        Field("threshold_", Number(), optional=True),
-        Field("X_fit_", Array(("n", "d")), nullable=True),
-        Field("gamma_", Number(low=0.0), nullable=True),
-        Field("virtual_points_", Array(("n", "m"))),
-        Field("objective_", Number(unlimited=True)),
+        Field("threshold_", StoredNumber(), optional=True),
+        Field("X_fit_", StoredArray(("n", "d")), nullable=True),
+        Field("gamma_", StoredNumber(low=0.0), nullable=True),
+        Field("virtual_points_", StoredArray(("n", "m"))),
+        Field("objective_", StoredNumber(unlimited=True)),
         *OUTCOME,
     ),
     parameters=(Field("kernel", Text(("linear", "rbf"))),),
@@ -91,10 +91,10 @@ LEARNERS = {
     "NCA": Entry("vicinal.learners.nca:NCA", NEIGHBOR),
     "LMNN": Entry("vicinal.learners.lmnn:LMNN", (*METRIC, *RUN, *EXCLUDED)),
     "MCML": Entry("vicinal.learners.mcml:MCML", (*METRIC, *RUN, *EXCLUDED)),
-    "LDML": Entry("vicinal.learners.ldml:LDML", (*METRIC, *RUN, Field("bias_", Number()))),
+    "LDML": Entry("vicinal.learners.ldml:LDML", (*METRIC, *RUN, Field("bias_", StoredNumber()))),
     "ITML": Entry(
         "vicinal.learners.itml:ITML",
-        (*METRIC, *RUN, Field("n_pairs_", Integer()), Field("bounds_", Array((2,)))),
+        (*METRIC, *RUN, Field("n_pairs_", Integer()), Field("bounds_", StoredArray((2,)))),
     ),
     "GMML": Entry("vicinal.learners.gmml:GMML", (*METRIC, *OUTCOME, Field("regularized_", Flag()))),
     "SCML": Entry("vicinal.learners.scml:SCML", COMPOSITION),
@@ -130,10 +130,10 @@ CLASS_MEAN = Entry(
     "vicinal.voting.class_mean:ClassMeanKNN",
     state=(
         *SAMPLES,
-        Field("references_", Array(("n", "d"))),
-        Field("rows_", Array(("n",), "i", below="n")),
-        Field("offsets_", Array(("c+1",), "i", low=0)),
-        Field("scale_", Number(low=1e-300)),
+        Field("references_", StoredArray(("n", "d"))),
+        Field("rows_", StoredArray(("n",), "i", below="n")),
+        Field("offsets_", StoredArray(("c+1",), "i", low=0)),
+        Field("scale_", StoredNumber(low=1e-300)),
     ),
     parameters=(
         Field("n_neighbors", Integer(low=1)),
@@ -150,7 +150,7 @@ CHOICE = Entry(
         Field("iterate", Integer()),
         Field("vote", Text(get_args(VoteName))),
         Field("n_neighbors", Integer(low=1)),
-        Field("weight", Number(low=0.0, high=1.0)),
+        Field("weight", StoredNumber(low=0.0, high=1.0)),
         Field("metrics", Indices()),
     ),
 )
@@ -185,20 +185,20 @@ AUTOMATIC = Entry(
     "vicinal.automatic.classifier:ANNClassifier",
     state=(
         *SAMPLES,
-        Field("X_fit_", Array(("n", "d"))),
-        Field("y_fit_", Array(("n",), "i", below="c")),
-        Field("row_weights_", Array(("n",), low=0.0)),
-        Field("prior_", Array(("c",), low=0.0)),
-        Field("metrics_", Array(("q", "m", "p"))),
+        Field("X_fit_", StoredArray(("n", "d"))),
+        Field("y_fit_", StoredArray(("n",), "i", below="c")),
+        Field("row_weights_", StoredArray(("n",), low=0.0)),
+        Field("prior_", StoredArray(("c",), low=0.0)),
+        Field("metrics_", StoredArray(("q", "m", "p"))),
         # Absent in files that were written before features could be unfolded.
-        Field("knots_", Array(("d", None)), optional=True, nullable=True),
+        Field("knots_", StoredArray(("d", None)), optional=True, nullable=True),
         Field("chosen_", ListOf("Choice")),
         Field("cv_results_", Columns()),
         Field("histories_", Columns(equal=False)),
-        Field("oof_rows_", Array(("t",), "i", below="n")),
-        Field("oof_proba_", Array(("t", "c"))),
-        Field("best_score_", Number()),
-        Field("fit_time_", Number()),
+        Field("oof_rows_", StoredArray(("t",), "i", below="n")),
+        Field("oof_proba_", StoredArray(("t", "c"))),
+        Field("best_score_", StoredNumber()),
+        Field("fit_time_", StoredNumber()),
         Field("timed_out_", Flag()),
     ),
     parameters=(Field("mode", Text(("committee", "single"))),),
@@ -233,7 +233,7 @@ SEARCH = Entry(
         Field("cv_results_", Columns()),
         Field("best_index_", Integer()),
         Field("best_params_", Anything()),
-        Field("best_score_", Number()),
+        Field("best_score_", StoredNumber()),
         Field("alphas_", Evidence()),
         Field("gammas_", Evidence()),
         Field("n_neighbors_", Evidence()),
@@ -243,7 +243,7 @@ SEARCH = Entry(
         Field("scaler_", FittedEstimator(("StandardScaler",)), optional=True, nullable=True),
         Field("best_estimator_", FittedEstimator(("ANN", "PNCA", "NCA")), optional=True),
         Field("classifier_", FittedEstimator(("ClassMeanKNN",)), optional=True),
-        Field("components_", Array(("m", "d")), optional=True),
+        Field("components_", StoredArray(("m", "d")), optional=True),
     ),
     parameters=(Field("refit", Flag()),),
     check=_check_search,

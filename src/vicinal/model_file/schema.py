@@ -42,7 +42,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Array:
+class StoredArray:
     """Array of shape ("n", "d"), sizes by name or number; "c+1" is one more, None any length."""
 
     shape: tuple[str | int | None, ...]
@@ -125,7 +125,7 @@ class Integer:
 
 
 @dataclass(frozen=True)
-class Number:
+class StoredNumber:
     """Real number in [low, high]; unlimited ones tell how a model came about."""
 
     low: float = -MAX_VALUE

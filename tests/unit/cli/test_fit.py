@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,6 +114,9 @@ def test_rows_without_a_class_are_left_out_and_counted(folder, run, plants):
         (["--target", "grows", "--method", "plain", "--report", "r.html"], "learned metric"),
         (["--target", "grows", "--max-time", "soon"], "90s, 5m"),
         (["--target", "grows", "--out", "no/folder/m.vicinal"], "no folder"),
+        (["--target", "grows", "--out", "."], "it is a folder"),
+        (["--target", "grows", "--out", "n" * 256], "too long"),
+        (["--target", "grows", "--out", "/dev/null"], "not a regular file"),
         ([], "--target"),
     ],
 )
@@ -271,3 +276,11 @@ def test_the_page_and_the_terminal_agree_on_held_out_accuracies(folder, run, mon
     assert learned.accuracy == told["held_out"]["accuracy"]
     assert plain.accuracy == told["held_out"]["plain_accuracy"]
     assert {c.name: c.why for c in seen[0].headline.chosen}["K"] == f"{told['how']}."
+
+
+def test_a_training_table_whose_name_is_not_utf_8(folder, run):
+    name = os.fsdecode(b"train-\xff.csv")
+    os.rename("train.csv", name)
+    result = run("fit", name, *COLUMNS, "--method", "plain")
+    assert result.exit_code == 0
+    assert load("model.vicinal").provenance["data"] == "train-\N{REPLACEMENT CHARACTER}.csv"

@@ -200,3 +200,15 @@ def test_a_missing_package_names_the_extra(export, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, export, None)
     with pytest.raises(ImportError, match=r"vicinal\[export\]"):
         EXPORTS[export](vc.GMML().fit(Z, Y), tmp_path)
+
+
+def test_an_index_on_a_full_disk_is_an_error(tmp_path, monkeypatch):
+    pytest.importorskip("faiss")
+
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        to_faiss(vc.GMML().fit(Z, Y), Z, tmp_path / "out")
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,77 @@
+"""Outputs are complete or not there, and replace nothing but regular files."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from vicinal.atomic_write import check_place, whole_file
+
+
+def write(path, text="new"):
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text)
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write(path, "half \udc80")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_permissions_are_kept(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o600)
+    write(path)
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_links_are_followed(tmp_path):
+    (tmp_path / "there").mkdir()
+    path = tmp_path / "link"
+    path.symlink_to(tmp_path / "there" / "file")
+    write(path)
+    assert path.is_symlink()
+    assert (tmp_path / "there" / "file").read_text() == "new"
+    assert os.listdir(tmp_path / "there") == ["file"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_not_a_regular_file_is_refused(tmp_path, kind):
+    path = tmp_path / "out"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path = type(path)("/dev/null")
+    for use in (write, check_place):
+        with pytest.raises(OSError, match="regular file|folder"):
+            use(path)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("length", [247, 255])
+def test_long_names_can_be_written(tmp_path, length):
+    path = tmp_path / ("n" * length)
+    check_place(path)
+    write(path)
+    assert path.read_text() == "new"
+
+
+def test_names_that_are_too_long_are_known_before(tmp_path):
+    with pytest.raises(OSError, match="too long"):
+        check_place(tmp_path / ("n" * 256))
+
+
+def test_a_folder_that_cannot_be_written_to_is_known_before(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        check_place(tmp_path / "nowhere" / "out")
+    assert os.listdir(tmp_path) == []
