@@ -27,21 +27,19 @@ from vicinal.validation.schedule import Deadline, Schedule, run_tasks
 from vicinal.voting.neighbor_search import search_backend
 
 
-def check_metadata(metadata: dict[str, Any], codes: IndexArray) -> dict[str, NDArray[Any]]:
-    """The keywords of ``fit`` that are given, with one entry per row; None means not given."""
-    unknown = set(metadata) - {"sample_weight", "groups"}
-    if unknown:
-        raise TypeError(
-            f"ANNSearchCV.fit() got unexpected keyword arguments {sorted(unknown)}; "
-            "it takes sample_weight and groups"
-        )
-    given = {name: np.asarray(values) for name, values in metadata.items() if values is not None}
-    for name, values in given.items():
+def check_rows(
+    X: FloatArray, y: NDArray[Any], codes: IndexArray, sample_weight: object, groups: object
+) -> Rows:
+    """The rows of a search; weights and groups, where they are given, have one entry per row."""
+    given = {"sample_weight": sample_weight, "groups": groups}
+    metadata = {name: np.asarray(values) for name, values in given.items() if values is not None}
+    for name, values in metadata.items():
         if values.shape != codes.shape:
             raise ValueError(f"{name} must have one entry per sample {codes.shape}: {values.shape}")
-    if "sample_weight" in given and len(np.unique(codes[given["sample_weight"] > 0])) < 2:
+    rows = Rows(X, y, **metadata)
+    if rows.sample_weight is not None and len(np.unique(codes[rows.sample_weight > 0])) < 2:
         raise ValueError("sample_weight must be positive in at least two classes")
-    return given
+    return rows
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class SearchSetup:
-    """What is the same on every fold."""
+    """Rows, learner and choices that are the same on every fold."""
 
     estimator: NeighborLearner
     rows: Rows
@@ -71,9 +69,8 @@ class SearchSetup:
         if not self.standardize:
             return train, test
         scaler = scaler_of(train.X)
-        return replace(train, X=scaler.transform(train.X)), replace(
-            test, X=scaler.transform(test.X)
-        )
+        train, test = (replace(part, X=scaler.transform(part.X)) for part in (train, test))
+        return train, test
 
     def score(self, L: FloatArray, train: Rows, test: Rows) -> FloatArray:
         """(number of K,) accuracies of a metric L (m, d), by neighbors found as the fits are."""

@@ -14,10 +14,11 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray
-from vicinal.learners.fit_input import DTYPES
+from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit, take_fit_metadata
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.parameters import check_choice
@@ -26,7 +27,7 @@ from vicinal.search.fold_search import (
     FoldSearch,
     SearchSetup,
     Trial,
-    check_metadata,
+    check_rows,
     each_warning_once,
     fit_at,
     scaler_of,
@@ -45,7 +46,6 @@ from vicinal.search.grid import (
 )
 from vicinal.search.search_results import Results
 from vicinal.validation.folds import make_folds
-from vicinal.validation.out_of_fold import Rows
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.neighbor_search import search_backend
 
@@ -139,6 +139,11 @@ class ANNSearchCV(
     # Not in the signature of fit, for the reason given in NeighborLearner.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
+    best_estimator_: NeighborLearner
+    classifier_: ClassMeanKNN
+    components_: FloatArray
+    scaler_: StandardScaler | None
+
     def __init__(
         self,
         estimator: Any = None,
@@ -192,22 +197,22 @@ class ANNSearchCV(
         estimator = check_learner(self.estimator)
         separate = self.search == "separate"
         grid = make_grid(estimator, self.alphas, self.gammas, separate=separate)
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        classes, codes = encode_labels(y)
-        rows = Rows(X, y, **check_metadata(metadata, codes))
-        folds = make_folds(self.cv, X, y, rows.groups, self.random_state)
+        given = check_labeled(self, X, y)
+        classes, codes = encode_labels(given.y)
+        rows = check_rows(given.X, given.y, codes, *take_fit_metadata(self, metadata))
+        folds = make_folds(self.cv, rows.X, rows.y, rows.groups, self.random_state)
         ks = make_n_neighbors(self.n_neighbors, self.rule, folds)
         setup = SearchSetup(estimator, rows, ks, self.rule, self.standardize)
         with each_warning_once():
             steps, trials = self._search([FoldSearch(setup, fold) for fold in folds], grid)
         results = Results.of(trials, ks)
+        found = {**_found(results, grid), "classes_": classes, "n_splits_": len(folds)}
         if self.refit:
             i, j = results.best()
             point = results.points[i]
             path = warm_start_chain(steps, point) if self.warm_start else [Step(point, None)]
-            self._refit(estimator, rows, path, int(ks[j]))
-        self._store(results, grid)
-        self.classes_, self.n_splits_ = classes, len(folds)
+            found |= self._refit(setup, path, int(ks[j]))
+        store_fit(self, {**given.attributes, **found})
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -271,23 +276,9 @@ class ANNSearchCV(
         added = search_folds(searches, more, **options)
         return steps + more, [a + b for a, b in zip(trials, added, strict=True)]
 
-    def _store(self, results: Results, grid: Grid) -> None:
-        i, j = results.best()
-        self.cv_results_ = results.table()
-        self.best_index_ = i * len(results.ks) + j
-        self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(results.means[i, j])
-        self.alphas_, self.gammas_, self.n_neighbors_ = grid.alphas, grid.gammas, results.ks
-        errors = results.errors(grid.alphas, grid.gammas)  # (a, g, number of K)
-        # fmin: a number where there is one
-        self.error_alpha_k_ = np.fmin.reduce(errors, axis=1)
-        self.error_gamma_k_ = np.fmin.reduce(errors, axis=0)
-        self.error_alpha_gamma_ = np.fmin.reduce(errors, axis=2)
-
-    def _refit(
-        self, estimator: NeighborLearner, rows: Rows, path: list[Step], n_neighbors: int
-    ) -> None:
+    def _refit(self, setup: SearchSetup, path: list[Step], n_neighbors: int) -> dict[str, object]:
         """Fit the best setting to all rows, along the same path as on the folds."""
+        rows, estimator = setup.rows, setup.estimator
         scaler = scaler_of(rows.X) if self.standardize else None
         scaled = rows if scaler is None else replace(rows, X=scaler.transform(rows.X))
         learner = fit_at(estimator, path[0].point, scaled, None)
@@ -295,7 +286,30 @@ class ANNSearchCV(
             learner = fit_at(estimator, step.point, scaled, learner.components_)
         backend = search_backend(estimator.backend)
         knn = ClassMeanKNN(n_neighbors, rule=self.rule, backend=backend)
-        knn.fit(learner._embed(scaled.X), rows.y)
         L = learner.components_ if scaler is None else learner.components_ / scaler.scale_
-        self.components_ = L.astype(rows.X.dtype, copy=False)  # (m, d)
-        self.best_estimator_, self.scaler_, self.classifier_ = learner, scaler, knn
+        return {
+            "best_estimator_": learner,
+            "scaler_": scaler,
+            "classifier_": knn.fit(learner._embed(scaled.X), rows.y),
+            "components_": L.astype(rows.X.dtype, copy=False),  # (m, d)
+        }
+
+
+def _found(results: Results, grid: Grid) -> dict[str, object]:
+    """The attributes that tell what was tried, and what was best."""
+    i, j = results.best()
+    best, table = i * len(results.ks) + j, results.table()
+    errors = results.errors(grid.alphas, grid.gammas)  # (a, g, number of K)
+    return {
+        "cv_results_": table,
+        "best_index_": best,
+        "best_params_": table["params"][best],
+        "best_score_": float(results.means[i, j]),
+        "alphas_": grid.alphas,
+        "gammas_": grid.gammas,
+        "n_neighbors_": results.ks,
+        # fmin: a number where there is one
+        "error_alpha_k_": np.fmin.reduce(errors, axis=1),
+        "error_gamma_k_": np.fmin.reduce(errors, axis=0),
+        "error_alpha_gamma_": np.fmin.reduce(errors, axis=2),
+    }

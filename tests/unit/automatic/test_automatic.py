@@ -297,6 +297,15 @@ def test_interrupted_fit_stores_nothing():
     assert seen[0].seconds_left > 0
 
 
+def test_interrupt_within_a_descent_of_one_thread(monkeypatch):
+    def interrupt(part, L):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vicinal.automatic.metric_path.TrainingPart.components", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        vc.ANNClassifier(n_jobs=1).fit(X_TRAIN, Y_TRAIN)
+
+
 def test_interrupted_refit_keeps_the_model_as_it_was():
     model = vc.ANNClassifier().fit(X_TRAIN, Y_TRAIN)
     before = model.predict_proba(X_TEST)

@@ -180,6 +180,25 @@ def test_warm_starts_save_iterations_and_change_nothing_where_the_minimum_is_uni
     np.testing.assert_array_equal(*means)
 
 
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_an_interrupt_ends_the_search_and_leaves_the_model_as_it_was(n_jobs, wine):
+    begun = []
+
+    def interrupt(progress):
+        begun.append(progress.n_iter == 1)
+        if sum(begun) == 4:
+            raise KeyboardInterrupt
+
+    search = ANNSearchCV(short(), alphas=[1.0], gammas=[1.0], cv=2, n_jobs=n_jobs).fit(*wine)
+    before = dict(vars(search))
+    search.set_params(estimator=short(callback=interrupt), alphas=np.arange(1.0, 20.0), cv=3)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(wine[0][:, :4], wine[1])
+    assert sum(begun) < 10
+    assert search.n_features_in_ == before["n_features_in_"]
+    assert search.cv_results_ is before["cv_results_"]
+
+
 def test_results_do_not_depend_on_n_jobs(wine):
     options = {"alphas": [0.5, 2.0], "gammas": [0.5, 1.0], "cv": 3, "random_state": 0}
     one, two = (
