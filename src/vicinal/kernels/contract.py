@@ -90,20 +90,20 @@ class SweepResult:
         """The same sums with ``rounding`` below the tolerance, or the most precise there are."""
         return self
 
-    def total(self, part: Array) -> FloatArray:
-        """The sum over all processes that share the rows, on the host.
+    def total(self, part: Array) -> Array:
+        """The sum over all processes that share the rows, as a number or an array of NumPy.
 
         ``part`` is anything linear in this process's ``value`` and ``laplacian``.
         """
-        return np.asarray(part)
+        return part
 
 
 class Kernel(Protocol):
     """Bound to the comparisons of n points; knows distances and soft averages, but no losses.
 
-    Everything that an objective asks of it is in the sums of one sweep. A sum over rows of another
-    function of the distances (a weighted average of targets, say) is a second method of this
-    shape: blocks of rows, a ``respond`` of its own, a `SweepResult`.
+    Everything that an objective needs is in the sums of one sweep. Rows that are not about two soft
+    averages (of a regression, say: averages of targets, weighed by distance) need a second method
+    of the same shape: blocks of rows, a ``respond`` of their own, a `SweepResult`.
     """
 
     half_is_cheaper: bool

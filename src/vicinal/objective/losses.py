@@ -56,7 +56,7 @@ def array_namespace(z: Array) -> ModuleType:
 
 def _hinge_slope(z: Array) -> Array:
     """1 where z > −1, else 0."""
-    return (z > -1.0) * array_namespace(z).ones_like(z)
+    return array_namespace(z).asarray(z > -1.0, dtype=z.dtype)
 
 
 def _softplus(z: Array) -> Array:

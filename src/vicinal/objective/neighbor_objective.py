@@ -49,30 +49,38 @@ class NeighborObjective:
         self, params: FloatArray, rows: IndexArray | None = None
     ) -> tuple[float, FloatArray]:
         """J and ∂J/∂params; with ``rows``, unbiased estimates from these of the anchors."""
-        kernel, parametrization = self.kernel, self.parametrization
-        anchors = None if rows is None else self.comparisons.anchors[rows]
-        scale = 1.0 if anchors is None else self.n_rows / len(anchors)
-        Z = kernel.embed(self.X, parametrization.factor(params))  # (n, m)
-        V, symmetric = parametrization.operand(self.X, Z, half_is_cheaper=kernel.half_is_cheaper)
-        pull, pull_gradient = parametrization.linear(params, self.pull)
-
-        def sums(sweep: SweepResult) -> tuple[float, FloatArray]:
-            gradient = parametrization.pull_back(
-                params, self.X, sweep.laplacian, symmetric=symmetric
-            )
-            return float(sweep.total(sweep.value)), sweep.total(gradient) + pull_gradient
-
-        sweep = kernel.sweep(
-            Z, V, partial(self._respond, scale), alpha=self.alpha, symmetric=symmetric, rows=anchors
-        )
-        value, gradient = sums(sweep)
+        pull, pull_gradient = self.parametrization.linear(params, self.pull)
+        sweep, symmetric = self._sweep(params, rows)
+        value, gradient = self._sums(params, sweep, symmetric)
         # A mini-batch is an estimate: its noise is larger than any rounding.
         if rows is None and sweep.rounding > 0:
             # An error ε of the exponents is one of about εJ/‖θ‖ of the gradient.
-            size = float(np.linalg.norm(gradient) * np.linalg.norm(params))
+            size = float(np.linalg.norm(gradient + pull_gradient) * np.linalg.norm(params))
             finer = sweep.refined(PROMISED * size / abs(value) if value else np.inf)
-            value, gradient = (value, gradient) if finer is sweep else sums(finer)
-        return value + pull, gradient
+            if finer is not sweep:
+                value, gradient = self._sums(params, finer, symmetric)
+        return value + pull, gradient + pull_gradient
+
+    def _sweep(self, params: FloatArray, rows: IndexArray | None) -> tuple[SweepResult, bool]:
+        """The kernel's sums over the anchors, and whether they have the whole Laplacian."""
+        kernel = self.kernel
+        anchors = None if rows is None else self.comparisons.anchors[rows]
+        scale = 1.0 if anchors is None else self.n_rows / len(anchors)
+        Z = kernel.embed(self.X, self.parametrization.factor(params))  # (n, m)
+        V, symmetric = self.parametrization.operand(
+            self.X, Z, half_is_cheaper=kernel.half_is_cheaper
+        )
+        respond = partial(self._respond, scale)
+        sweep = kernel.sweep(Z, V, respond, alpha=self.alpha, symmetric=symmetric, rows=anchors)
+        return sweep, symmetric
+
+    def _sums(
+        self, params: FloatArray, sweep: SweepResult, symmetric: bool
+    ) -> tuple[float, FloatArray]:
+        """Σ_i w_i ℓ(z_i) and its gradient."""
+        LapV = sweep.laplacian
+        gradient = self.parametrization.pull_back(params, self.X, LapV, symmetric=symmetric)
+        return float(sweep.total(sweep.value)), sweep.total(gradient)
 
     def _respond(self, scale: float, rows: Array, s: Array, t: Array) -> Response:
         """scale · w_i ℓ(z_i) of a block of rows, and its derivatives in s_i and t_i."""

@@ -139,7 +139,8 @@ class _Evaluation:
             placed = Arrangement.of(self._comparisons, compact_order(Z, offsets))
         self.placed, self._prune = placed, prune
         ZT = transpose_padded(Z[placed.permuted])
-        self._VT = transpose_padded(self._V[placed.permuted])
+        shared = self._V is self._Z and not prune
+        self._VT = ZT if shared else transpose_padded(self._V[placed.permuted])
         tiles = make_tiles(ZT, offsets) if prune else no_tiles(ZT.dtype)
         self._points = (ZT, norms[placed.permuted], placed.groups)
         self._tiles, self._tile_gaps = tiles, gaps
