@@ -1,4 +1,4 @@
-"""Why a sample was classified as it was: the rows that voted, and what made them near."""
+"""Explanations of a prediction: the rows that voted, and what made them near."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class NeighborVote:
     contributions: FloatArray
     """(d,) what each feature adds to the squared distance: δ_f (M δ)_f, of sum ``distance``².
 
-    Summed over the hats of a feature that is unfolded. A feature can take away from it: where it
-    differs just as the others let expect.
+    Where there are hat functions, the sum over those of the feature. It can be negative: where the
+    feature differs just as the other features suggest.
     """
 
 
@@ -37,7 +37,7 @@ class Explanation:
     probabilities: dict[Any, float]
     neighbors: tuple[NeighborVote, ...]
     other_weight: float
-    """The share of all voters that are not listed, the prior included."""
+    """The share of all rows that are not listed, and of the prior."""
     effective_neighbors: float
     feature_names: tuple[str, ...]
 

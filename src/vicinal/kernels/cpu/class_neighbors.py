@@ -129,7 +129,7 @@ class NeighborIndex:
     def search(
         self,
         queries: ArrayLike,
-        offsets: ArrayLike,
+        offsets: ArrayLike | None,
         k: int,
         *,
         exclude: ArrayLike | None = None,
@@ -137,7 +137,7 @@ class NeighborIndex:
         reference_groups: ArrayLike | None = None,
         memory: int = MEMORY,
     ) -> Neighbors:
-        """The k nearest of every class: :func:`class_neighbors`, (n, c, k)."""
+        """The k nearest of every class (None: all are one): :func:`class_neighbors`, (n, c, k)."""
         X, R = as_points(queries, "queries"), self.references
         n, m = len(X), len(R)
         if X.shape[1] != R.shape[1]:
@@ -151,7 +151,7 @@ class NeighborIndex:
         problem = SearchInput(
             queries=X,
             references=R,
-            offsets=_offsets(offsets, m),
+            offsets=np.array([0, m]) if offsets is None else _offsets(offsets, m),
             ids=self.ids,
             exclude=_codes(np.full(n, -1) if exclude is None else exclude, n, "exclude"),
             query_groups=_codes(query_groups, n, "query_groups"),
@@ -167,7 +167,7 @@ class NeighborIndex:
 
     def nearest(self, queries: ArrayLike, k: int, **options: Any) -> Neighbors:
         """The k nearest of all: :func:`all_neighbors`, (n, k)."""
-        found = self.search(queries, [0, len(self.references)], k, **options)
+        found = self.search(queries, None, k, **options)
         return Neighbors(found.distances[:, 0], found.ids[:, 0])
 
     def _filtered(self, X: NDArray[np.floating], memory: int) -> _FilterPoints:
