@@ -193,12 +193,12 @@ def merge(
 def _run(tasks: Sequence[Task], store: Store, jobs: int) -> None:
     from joblib import effective_n_jobs
 
-    from experiments.progress import watch
+    from experiments.progress import make_listener
     from experiments.runner import run
 
-    watcher = watch(tasks, store.done, effective_n_jobs(jobs))
+    listener = make_listener(tasks, store.done, effective_n_jobs(jobs))
     try:
-        run(tasks, store, n_jobs=jobs, watcher=watcher)
+        run(tasks, store, n_jobs=jobs, listener=listener)
     except KeyboardInterrupt:
         message = f"interrupted; what is finished is in {store.path}, the same command continues"
         raise KeyboardInterrupt(message) from None

@@ -13,8 +13,8 @@ from experiments.records import Record
 SECONDS_BETWEEN_LINES = 15.0
 
 
-class Watcher(Protocol):
-    """Listener that is told about starts and records, inside ``with``."""
+class ProgressListener(Protocol):
+    """Told about starts and records of a run, inside ``with``."""
 
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: object) -> None: ...
@@ -239,7 +239,7 @@ class Bars:
             self._bars.update(self._ids[name], completed=tally.done)
 
 
-def watch(tasks: Iterable[Any], done: Callable[[], set[str]], n_jobs: int) -> Lines | Bars:
+def make_listener(tasks: Iterable[Any], done: Callable[[], set[str]], n_jobs: int) -> Lines | Bars:
     """Bars on a terminal where rich is installed, plain lines elsewhere.
 
     Parameters

@@ -28,7 +28,7 @@ from typing import Protocol
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from experiments.progress import Silent, Watcher
+from experiments.progress import ProgressListener, Silent
 from experiments.records import Record
 from experiments.store import LEASE, Store
 
@@ -59,7 +59,11 @@ class Task(Protocol):
 
 
 def run(
-    tasks: Sequence[Task], store: Store, *, n_jobs: int | None = 1, watcher: Watcher | None = None
+    tasks: Sequence[Task],
+    store: Store,
+    *,
+    n_jobs: int | None = 1,
+    listener: ProgressListener | None = None,
 ) -> int:
     """Compute the tasks that are neither done nor claimed; return the number of new records.
 
@@ -71,12 +75,12 @@ def run(
     tasks : all that is wanted, done or not
     store : where records go
     n_jobs : processes; None leaves it to ``joblib.parallel_config``
-    watcher : is told about every start and record
+    listener : is told about every start and record
     """
     store.plan((task.key, task.kind, task.dataset_name) for task in tasks)
     store.workers = effective_n_jobs(n_jobs)
-    running = _Run(tasks, store, n_jobs, watcher or Silent())
-    with _heartbeat(store), running.watcher:
+    running = _Run(tasks, store, n_jobs, listener or Silent())
+    with _heartbeat(store), running.listener:
         # Once more after each pass: others may have died at what they had claimed.
         while running.compute_what_is_free():
             pass
@@ -87,9 +91,9 @@ class _Run:
     """The part of the tasks that one process computes."""
 
     def __init__(
-        self, tasks: Sequence[Task], store: Store, n_jobs: int | None, watcher: Watcher
+        self, tasks: Sequence[Task], store: Store, n_jobs: int | None, listener: ProgressListener
     ) -> None:
-        self.tasks, self.store, self.n_jobs, self.watcher = tasks, store, n_jobs, watcher
+        self.tasks, self.store, self.n_jobs, self.listener = tasks, store, n_jobs, listener
         self.written = 0
         self._succeeded = 0
         self._out: dict[str, None] = {}
@@ -121,7 +125,7 @@ class _Run:
         for task in tasks:
             if self.store.claim(task.key):
                 self._out[task.key] = None
-                self.watcher.started(task.key, task.dataset_name)
+                self.listener.started(task.key, task.dataset_name)
                 yield task
 
     def _compute(self, tasks: Iterable[Task], n_jobs: int | None) -> None:
@@ -148,7 +152,7 @@ class _Run:
 
     def _save(self, record: Record) -> None:
         self.store.save(record)
-        self.watcher.finished(record)
+        self.listener.finished(record)
         self._out.pop(record.task, None)
         self.written += 1
         self._succeeded += record.error is None

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from experiments import progress
-from experiments.progress import Bars, Board, Lines, in_words, watch
+from experiments.progress import Bars, Board, Lines, in_words, make_listener
 from experiments.records import Result
 
 
@@ -93,9 +93,9 @@ def test_without_rich_there_are_lines(monkeypatch, iris, gmml):
     wanted = table2.tasks([iris], [gmml], "honest", 2)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setitem(sys.modules, "rich.progress", None)
-    watcher = watch(wanted, lambda: {wanted[0].key}, 1)
-    assert isinstance(watcher, Lines)
-    assert watcher.board.tallies["iris"].done == 1
+    listener = make_listener(wanted, lambda: {wanted[0].key}, 1)
+    assert isinstance(listener, Lines)
+    assert listener.board.tallies["iris"].done == 1
 
 
 def test_durations_in_words():
