@@ -20,6 +20,7 @@ from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
 from vicinal.learners.blas_threads import single_threaded_blas
+from vicinal.learners.descent import logger, show_log
 from vicinal.learners.fit_input import check_labeled, store_fit, take_fit_metadata
 from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
 from vicinal.learners.parameters import (
@@ -30,7 +31,6 @@ from vicinal.learners.parameters import (
     ParameterConstraints,
     check_parameters,
 )
-from vicinal.learners.progress import logger, show_log
 from vicinal.validation.schedule import Deadline, Schedule, thread_count
 from vicinal.voting.row_weights import VotingRows
 

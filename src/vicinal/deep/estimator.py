@@ -25,8 +25,8 @@ from vicinal._typing import FloatArray
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import choose_device, embed, multilayer_perceptron, seeded
 from vicinal.deep.training import Budget, LabeledRows, Training, stratified_split, train
+from vicinal.learners.descent import show_log
 from vicinal.learners.initialization import scale_for_perplexity
-from vicinal.learners.progress import show_log
 from vicinal.voting.class_mean import ClassMeanKNN
 
 DTYPES = (np.float64, np.float32)

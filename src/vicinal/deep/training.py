@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vicinal._typing import IndexArray
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import embed
-from vicinal.learners.progress import logger
+from vicinal.learners.descent import logger
 
 GROUP = 4
 """Samples of one class that stay together, so that anchors meet their class in every batch."""

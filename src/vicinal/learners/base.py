@@ -33,7 +33,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_features_in_: int
     threshold_: float
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: ArrayLike) -> FloatArray:
         """Embed X so that Euclidean distances are the learned ones: Z = X Lᵀ.
 
         Parameters
@@ -73,7 +73,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         fitted = copy(self)  # a later fit sets new attributes, and leaves these alone
 
-        def metric(u: Any, v: Any, squared: bool = False) -> float:
+        def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
             rows = [np.asarray(on_host(x), dtype=np.float64)[None] for x in (u, v)]
             difference = fitted._difference(*rows)[0]
             distance = float(difference @ difference)
@@ -81,7 +81,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         return metric
 
-    def pair_distance(self, pairs: Any) -> FloatArray:
+    def pair_distance(self, pairs: ArrayLike) -> FloatArray:
         """The learned distance within each pair.
 
         Parameters
@@ -93,18 +93,18 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         distances : ndarray of shape (n_pairs,)
         """
         check_is_fitted(self)
-        pairs = check_array(
+        given: FloatArray = check_array(
             on_host(pairs), dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name="pairs"
         )
         d = self.n_features_in_
-        if pairs.ndim != 3 or pairs.shape[1:] != (2, d):
+        if given.ndim != 3 or given.shape[1:] != (2, d):
             raise ValueError(
                 f"pairs must have shape (n_pairs, 2, {d}): two samples of {d} features each; "
-                f"got {pairs.shape}"
+                f"got {given.shape}"
             )
-        return np.asarray(np.linalg.norm(self._difference(pairs[:, 0], pairs[:, 1]), axis=1))
+        return np.asarray(np.linalg.norm(self._difference(given[:, 0], given[:, 1]), axis=1))
 
-    def pair_score(self, pairs: Any) -> FloatArray:
+    def pair_score(self, pairs: ArrayLike) -> FloatArray:
         """How similar the samples of each pair are: the negative learned distance.
 
         Parameters

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.optimize import brentq, nnls
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.learners.descent import FitCallback, fit_callback
 from vicinal.learners.fit_input import FitInput
 from vicinal.learners.parameters import (
     COUNT,
@@ -18,7 +19,6 @@ from vicinal.learners.parameters import (
     ParameterConstraints,
     check_n_components,
 )
-from vicinal.learners.progress import fit_callback
 from vicinal.learners.rank_one_metrics import (
     CONSTRAINTS,
     Composed,
@@ -290,7 +290,7 @@ class BoostMetric(TripletLearner):
         n_components: int | None = None,
         max_iter: int = 500,
         tol: float = 1e-6,
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
     ) -> None:
         self.v = v

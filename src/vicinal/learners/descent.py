@@ -1,7 +1,8 @@
-"""The one way in which learners descend an objective: options, run, refreshed problems, outcome."""
+"""The one way in which learners descend an objective: options, progress, run, outcome."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
@@ -17,14 +18,69 @@ from vicinal.learners.parameters import (
     COUNT,
     NOT_NEGATIVE,
     OPTIONAL_COUNT,
-    Array,
+    ArrayGiven,
     Choice,
     ParameterConstraints,
     check_n_components,
 )
-from vicinal.learners.progress import FitCallback, fit_callback
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
-from vicinal.solvers import SOLVERS, Problem, Solution
+from vicinal.solvers import SOLVERS, Problem, Progress, Solution
+
+logger = logging.getLogger("vicinal")
+
+
+@dataclass(frozen=True)
+class FitProgress:
+    """What a callback is shown after every iteration."""
+
+    n_iter: int
+    objective: float
+    step: float
+    _components: Callable[[], FloatArray] = field(repr=False)
+
+    @property
+    def components(self) -> FloatArray:
+        """(m, d) the current L, in the units of the data; computed when it is asked for."""
+        return self._components()
+
+
+FitCallback: TypeAlias = Callable[[FitProgress], bool | None]
+
+
+def fit_callback(
+    name: str,
+    callback: FitCallback | None,
+    verbose: int,
+    n_iter_before: int,
+    to_components: Callable[[FloatArray], FloatArray],
+) -> Callable[[Progress], bool | None] | None:
+    """The solver's callback that feeds the user's callback and the log; None if nobody listens."""
+    if callback is None and not verbose:
+        return None
+    if verbose:
+        show_log()
+
+    def report(progress: Progress) -> bool | None:
+        shown = FitProgress(
+            n_iter_before + progress.n_iter,
+            progress.value,
+            progress.step,
+            lambda: to_components(progress.params),
+        )
+        if verbose > 1 or (verbose and shown.n_iter % 10 == 0):
+            logger.info("%s iteration %d: objective %.8g", name, shown.n_iter, shown.objective)
+        return callback(shown) if callback is not None else None
+
+    return report
+
+
+def show_log() -> None:
+    """Who asks for verbosity wants to see it, also where logging was never configured."""
+    if not logger.handlers and not logging.getLogger().handlers:
+        logger.addHandler(logging.StreamHandler())
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+
 
 MATRIX_SOLVERS = ("pgd", "apg")
 """Those that minimize over M; the others minimize over L."""
@@ -37,7 +93,7 @@ STANDARDIZE = "raise either, or standardize the features"
 
 CONSTRAINTS: ParameterConstraints = {
     "n_components": OPTIONAL_COUNT,
-    "init": Choice(("auto", "identity", "pca", "lda", "random"), Array()),
+    "init": Choice(("auto", "identity", "pca", "lda", "random"), ArrayGiven()),
     "solver": Choice(("lbfgs", *MATRIX_SOLVERS)),
     "max_iter": COUNT,
     "tol": NOT_NEGATIVE,

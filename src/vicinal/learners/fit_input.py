@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from vicinal._typing import FloatArray
+from vicinal._typing import Array, FloatArray
 from vicinal.kernels import DEVICE_BACKENDS
 
 DTYPES = (np.float64, np.float32)
@@ -35,7 +35,7 @@ NOT_ALWAYS_SET = frozenset({"feature_names_in_", "classes_", "n_excluded_", "thr
 class FitInput:
     """Samples and labels, checked, and the attributes that they give the estimator."""
 
-    X: Any
+    X: Array
     """(n, d) an array of one of ``DTYPES``, or a tensor on a GPU."""
     y: Any
     """(n,) labels; None where there are none."""
@@ -74,7 +74,7 @@ def check_unlabeled(estimator: BaseEstimator, X: object) -> FitInput:
     return FitInput(X, None, _described(scratch))
 
 
-def check_on_device(X: Any, y: Any) -> FitInput:
+def check_on_device(X: Array, y: ArrayLike) -> FitInput:
     """Check samples that are a tensor on a GPU, and leave them there."""
     from vicinal.kernels.gpu import check_samples  # imports torch
 
@@ -118,12 +118,12 @@ def on_host(values: Any) -> Any:
     return values.cpu().numpy()
 
 
-def stays_on_device(X: Any, backend: str) -> bool:
+def stays_on_device(X: object, backend: str) -> bool:
     """Whether a fit computes on the GPU that its samples are on: no backend asks for the CPU."""
     return bool(getattr(X, "is_cuda", False)) and backend in ("auto", *DEVICE_BACKENDS)
 
 
-def in_units_of_data(L: FloatArray, scale: float, dtype: Any) -> FloatArray:
+def in_units_of_data(L: FloatArray, scale: float, dtype: DTypeLike) -> FloatArray:
     """L / scale as components of the data's own type; a ValueError where that has no room for it.
 
     Parameters

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, Seed
 from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data, store_fit
 from vicinal.learners.initialization import NEARLY_SINGULAR, PRIORS, prior_matrix, smallest_ratio
 from vicinal.learners.labeled_data import encode_labels, safe_unit
 from vicinal.learners.parameters import (
     NOT_NEGATIVE,
-    Array,
+    ArrayGiven,
     Choice,
     Number,
     ParameterConstraints,
@@ -99,7 +99,7 @@ class GMML(PairLearner):
 
     _constraints: ClassVar[ParameterConstraints] = {
         "t": Number(0, 1),
-        "prior": Choice((None, *PRIORS), Array()),
+        "prior": Choice((None, *PRIORS), ArrayGiven()),
         "ridge": NOT_NEGATIVE,
         "n_pairs": Choice((None,), Number(2, whole=True)),
     }
@@ -108,10 +108,10 @@ class GMML(PairLearner):
         self,
         t: float = 0.5,
         *,
-        prior: Any = None,
+        prior: str | ArrayLike | None = None,
         ridge: float = 1e-6,
         n_pairs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.t = t
         self.prior = prior

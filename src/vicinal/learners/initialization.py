@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.validation import check_array
 
-from vicinal._typing import FloatArray
+from vicinal._typing import Array, FloatArray
 from vicinal.learners.labeled_data import LabeledData
-from vicinal.learners.parameters import Array, Choice
+from vicinal.learners.parameters import ArrayGiven, Choice
 from vicinal.objective.losses import array_namespace
 
 SCALED_INITS = ("auto", "pca", "lda", "random")
@@ -75,7 +75,7 @@ def median_distance(Z: FloatArray) -> float:
     return float(np.median(distances)) or float(distances.mean())
 
 
-def embed(X: Any, L: FloatArray) -> Any:
+def embed(X: Array, L: FloatArray) -> Array:
     """X Lᵀ, an array or a tensor, as X is."""
     if isinstance(X, np.ndarray):
         return X @ L.T
@@ -109,7 +109,7 @@ def _directions(init: str, data: LabeledData, m: int, rng: np.random.RandomState
     return _lda(data, m)
 
 
-def _pca(X: Any, m: int) -> FloatArray:
+def _pca(X: Array, m: int) -> FloatArray:
     """The m directions of the largest variance."""
     if isinstance(X, np.ndarray):
         moments: FloatArray = X.T.astype(np.float64) @ X
@@ -165,7 +165,7 @@ def _device_scalings(data: LabeledData) -> FloatArray:
     return np.asarray(vectors[:, ::-1])
 
 
-def scale_for_perplexity(Z: Any, perplexity: float) -> float:
+def scale_for_perplexity(Z: Array, perplexity: float) -> float:
     """The c at which the mean perplexity of the rows of softmax_j(−c d²_ij) is the one asked for.
 
     The perplexity exp(H) of a row is the effective number of its neighbors; it falls from n − 1
@@ -193,7 +193,7 @@ def scale_for_perplexity(Z: Any, perplexity: float) -> float:
     return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
 
 
-def _gaps_to_nearest(Z: Any) -> tuple[Any, int]:
+def _gaps_to_nearest(Z: Array) -> tuple[Array, int]:
     """(rows, n − 1) squared distances from some rows to all others, less each row's smallest."""
     n = len(Z)
     size = min(n, MAX_ROWS, max(16, MAX_ELEMENTS // n))
@@ -209,7 +209,7 @@ def _gaps_to_nearest(Z: Any) -> tuple[Any, int]:
     return D - array_namespace(D).amin(D, axis=1, keepdims=True), n - 1
 
 
-def _mean_log_perplexity(gaps: Any, c: float) -> float:
+def _mean_log_perplexity(gaps: Array, c: float) -> float:
     """ln of the mean over rows of exp(H), H = ln Σ_j e^{−c g_j} + c ⟨g⟩."""
     xp = array_namespace(gaps)
     weights = xp.exp(-c * gaps)
@@ -224,7 +224,7 @@ NEARLY_SINGULAR = 1e-9
 """Ratio of the extreme eigenvalues below which a matrix is not inverted as it is."""
 
 
-def prior_matrix(prior: Any, X: FloatArray) -> FloatArray:
+def prior_matrix(prior: str | ArrayLike, X: FloatArray) -> FloatArray:
     """A₀ (d, d), positive definite, as a user names it.
 
     Parameters
@@ -233,7 +233,7 @@ def prior_matrix(prior: Any, X: FloatArray) -> FloatArray:
         "covariance" is the inverse covariance of X, whose distance is Mahalanobis' own.
     X : (n, d) in float64
     """
-    Choice(PRIORS, Array()).check("prior", prior)
+    Choice(PRIORS, ArrayGiven()).check("prior", prior)
     d = X.shape[1]
     if isinstance(prior, str):
         return np.eye(d) if prior == "identity" else _inverse_covariance(X)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
-from vicinal._typing import FloatArray, IndexArray
-from vicinal.learners.descent import store_solution
+from vicinal._typing import FloatArray, IndexArray, Seed
+from vicinal.learners.descent import FitCallback, fit_callback, store_solution
 from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.initialization import PRIORS, prior_matrix
 from vicinal.learners.labeled_data import refuse_extreme
@@ -19,12 +19,11 @@ from vicinal.learners.parameters import (
     CALLBACK,
     COUNT,
     NOT_NEGATIVE,
-    Array,
+    ArrayGiven,
     Choice,
     Number,
     ParameterConstraints,
 )
-from vicinal.learners.progress import fit_callback
 from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
 from vicinal.objective.parametrization import Metric
 from vicinal.solvers import Callback, Progress
@@ -120,8 +119,8 @@ class ITML(PairLearner):
 
     _constraints: ClassVar[ParameterConstraints] = {
         "gamma": Number(0, above_low=True, infinite=True),
-        "prior": Choice(PRIORS, Array()),
-        "bounds": Choice(BOUNDS, Array()),
+        "prior": Choice(PRIORS, ArrayGiven()),
+        "bounds": Choice(BOUNDS, ArrayGiven()),
         "n_pairs": Choice((None,), Number(2, whole=True)),
         "max_iter": COUNT,
         "tol": NOT_NEGATIVE,
@@ -132,14 +131,14 @@ class ITML(PairLearner):
         self,
         gamma: float = 1.0,
         *,
-        prior: Any = "identity",
-        bounds: Any = "percentile",
+        prior: str | ArrayLike = "identity",
+        bounds: str | ArrayLike = "percentile",
         n_pairs: int | None = None,
         max_iter: int = 10000,
         tol: float = 1e-3,
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.gamma = gamma
         self.prior = prior
@@ -266,7 +265,7 @@ def project(
 
 
 def find_bounds(
-    rule: Any, X: FloatArray, A0: FloatArray, rng: np.random.RandomState
+    rule: str | ArrayLike, X: FloatArray, A0: FloatArray, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
     """u and l by a rule of ``BOUNDS``, or as given."""
     if not isinstance(rule, str):

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import Array, ClassWeight, FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class LabeledData:
     solvers work at the scale of 1 whatever the units of the features are.
     """
 
-    X: Any
+    X: Array
     """(n, d) in [−1, 1], an array, or a tensor on a GPU; row r is row ``order[r]`` as given."""
     scale: float
     """Original units per unit of ``X``: L in original units is L / scale."""
@@ -47,7 +47,7 @@ def sort_by_class(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    class_weight: Any = None,
+    class_weight: ClassWeight = None,
     groups: ArrayLike | None = None,
 ) -> LabeledData:
     """Encode the classes, sort the rows by class, center and scale the features."""
@@ -110,7 +110,7 @@ def _refuse_mixed_labels(y: NDArray[Any]) -> None:
         )
 
 
-def center_and_scale(X: Any) -> tuple[Any, float]:
+def center_and_scale(X: Array) -> tuple[Array, float]:
     """Subtract the mean, divide by the largest absolute value: safe for every finite input."""
     if not isinstance(X, np.ndarray):
         from vicinal.kernels.gpu import center_and_scale_samples  # imports torch
@@ -148,7 +148,7 @@ def refuse_extreme(X: FloatArray, method: str) -> None:
 
 
 def row_weights(
-    X: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any
+    X: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: ClassWeight
 ) -> FloatArray:
     """(n,) sample weight × class weight."""
     weights = np.ones(len(X))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from vicinal._typing import FloatArray
+from vicinal._typing import FloatArray, Seed
 from vicinal.kernels import BACKENDS, PairKernel, make_pair_kernel
-from vicinal.learners.descent import CONSTRAINTS, descend, fit_options, store_solution
+from vicinal.learners.descent import CONSTRAINTS, FitCallback, descend, fit_options, store_solution
 from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data
 from vicinal.learners.initialization import median_distance, median_start
 from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
@@ -115,14 +115,14 @@ class LDML(PairLearner):
         *,
         pair_weight: str | None = None,
         regularization: float = 0.0,
-        init: Any = "auto",
+        init: str | ArrayLike = "auto",
         solver: str = "lbfgs",
         max_iter: int = 500,
         tol: float = 1e-6,
         backend: str = "auto",
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.pair_weight = pair_weight

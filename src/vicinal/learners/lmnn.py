@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, Seed
 from vicinal.kernels import BACKENDS, Comparisons, PushKernel, make_push_kernel
 from vicinal.learners.descent import (
     ALONE,
     CONSTRAINTS,
+    FitCallback,
     descend,
     fit_options,
     store_solution,
@@ -142,14 +143,14 @@ class LMNN(TripletLearner):
         loss: str = "hinge",
         refresh_every: int | None = None,
         n_components: int | None = None,
-        init: Any = "auto",
+        init: str | ArrayLike = "auto",
         solver: str = "lbfgs",
         max_iter: int = 500,
         tol: float = 1e-5,
         backend: str = "auto",
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.push_weight = push_weight

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from vicinal._typing import FloatArray
+from vicinal._typing import FloatArray, Seed
 from vicinal.kernels import BACKENDS, make_kernel
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.descent import (
     ALONE,
     CONSTRAINTS,
+    FitCallback,
     descend,
     fit_options,
     store_solution,
@@ -104,14 +105,14 @@ class MCML(MetricLearner):
         self,
         n_components: int | None = None,
         *,
-        init: Any = "auto",
+        init: str | ArrayLike = "auto",
         solver: str = "lbfgs",
         max_iter: int = 500,
         tol: float = 1e-5,
         backend: str = "auto",
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.init = init

@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from vicinal._typing import FloatArray
+from vicinal._typing import ClassWeight, FloatArray, Seed
 from vicinal.exceptions import SaturatedStartWarning, warn_user
 from vicinal.kernels import BACKENDS, DEVICE_BACKENDS
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
-from vicinal.learners.descent import FitOptions, check_rank, store_solution
+from vicinal.learners.descent import (
+    FitCallback,
+    FitOptions,
+    check_rank,
+    logger,
+    show_log,
+    store_solution,
+)
 from vicinal.learners.fit_input import (
     check_labeled,
     check_on_device,
@@ -34,19 +42,18 @@ from vicinal.learners.parameters import (
     COUNT,
     NOT_NEGATIVE,
     OPTIONAL_COUNT,
-    Array,
+    ArrayGiven,
     Choice,
     Number,
     ParameterConstraints,
     check_n_components,
     check_parameters,
 )
-from vicinal.learners.progress import logger, show_log
 from vicinal.solvers import SOLVERS, Solution
 
 CONSTRAINTS: ParameterConstraints = {
     "n_components": OPTIONAL_COUNT,
-    "init": Choice(("auto", "identity", "pca", "lda", "random", "paper"), Array()),
+    "init": Choice(("auto", "identity", "pca", "lda", "random", "paper"), ArrayGiven()),
     "perplexity": Number(1, above_low=True),
     "solver": Choice(("auto", *SOLVERS)),
     "max_iter": COUNT,
@@ -68,19 +75,19 @@ class NeighborLearner(MetricLearner):
         self,
         *,
         n_components: int | None = None,
-        init: Any = "auto",
+        init: str | ArrayLike = "auto",
         perplexity: float = 20.0,
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-5,
         backend: str = "auto",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         batch_size: int = 256,
         n_references: int | str = "auto",
         warm_start: bool = False,
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.init = init
@@ -104,7 +111,7 @@ class NeighborLearner(MetricLearner):
     # signature: scikit-learn's check_estimator takes a ``sample_weight`` in the signature as the
     # promise that a weight of 2 equals repeating the row. No neighbor objective can keep it: a
     # repeated row is its own nearest neighbor, a weighted one is not.
-    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: Any) -> Self:
         """Learn the metric.
 
         Parameters

@@ -63,7 +63,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Array:
+class ArrayGiven:
     """Anything array-like; its shape is checked where it is used."""
 
     words = "an array"

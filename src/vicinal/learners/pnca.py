@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numpy.typing import ArrayLike
 
+from vicinal._typing import ClassWeight, Seed
+from vicinal.learners.descent import FitCallback
 from vicinal.learners.neighbor_fit import Configuration, check_configuration
 from vicinal.learners.neighbor_learner import NeighborLearner
 
@@ -93,19 +95,19 @@ class PNCA(NeighborLearner):
         alpha: float = 1.0,
         *,
         n_components: int | None = None,
-        init: Any = "auto",
+        init: str | ArrayLike = "auto",
         perplexity: float = 20.0,
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-5,
         backend: str = "auto",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         batch_size: int = 256,
         n_references: int | str = "auto",
         warm_start: bool = False,
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.alpha = alpha
         super().__init__(

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import eigh
 from scipy.special import expit
 
@@ -94,7 +95,9 @@ class TripletSums:
         add_laplacian(V, self._a, self._b, self._near, self._far, u, out)
         return out
 
-    def moments(self, bases: FloatArray, u: FloatArray, c: FloatArray) -> tuple[Any, Any]:
+    def moments(
+        self, bases: FloatArray, u: FloatArray, c: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Σ_r u_r h_r (k,) and Σ_r c_r h_r h_rᵀ (k, k), h_r the margins of r under each b bᵀ."""
         P = self.X @ bases.T  # (n, k)
         k = len(bases)
@@ -207,7 +210,7 @@ def components_of(
     bases: FloatArray,
     scale: float,
     n_components: int | None,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
 ) -> FloatArray:
     """L in the units of the data; at least one row, also where nothing was learned."""
     rows = np.sqrt(weights)[:, None] * bases

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, Seed
+from vicinal.learners.descent import FitCallback, fit_callback
 from vicinal.learners.fit_input import FitInput, check_labeled
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.parameters import (
     NOT_NEGATIVE,
     OPTIONAL_COUNT,
     POSITIVE,
-    Array,
+    ArrayGiven,
     Choice,
     ParameterConstraints,
     check_n_components,
     check_parameters,
 )
-from vicinal.learners.progress import fit_callback
 from vicinal.learners.rank_one_metrics import (
     CONSTRAINTS,
     Composed,
@@ -154,7 +154,7 @@ class SCML(TripletLearner):
         **CONSTRAINTS,
         "beta": NOT_NEGATIVE,
         "gamma": POSITIVE,
-        "basis": Choice(("auto", "lda", "triplets"), Array()),
+        "basis": Choice(("auto", "lda", "triplets"), ArrayGiven()),
         "solver": Choice(tuple(MAX_ITER)),
         "n_basis": OPTIONAL_COUNT,
         "batch_size": OPTIONAL_COUNT,
@@ -165,7 +165,7 @@ class SCML(TripletLearner):
         self,
         beta: float = 1e-5,
         *,
-        basis: Any = "auto",
+        basis: str | ArrayLike = "auto",
         n_basis: int | None = None,
         n_similar: int = 3,
         n_dissimilar: int = 10,
@@ -176,9 +176,9 @@ class SCML(TripletLearner):
         n_components: int | None = None,
         max_iter: int | None = None,
         tol: float = 1e-5,
-        callback: Any = None,
+        callback: FitCallback | None = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.beta = beta
         self.basis = basis
@@ -196,7 +196,7 @@ class SCML(TripletLearner):
         self.verbose = verbose
         self.random_state = random_state
 
-    def find_bases(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def find_bases(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
         """The bases that ``fit(X, y)`` chooses among, to be given as ``basis``.
 
         For many fits to the same rows: finding the bases takes as long as choosing among them.

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, Seed
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import FitInput, check_labeled, check_unlabeled
 from vicinal.learners.labeled_data import encode_labels
@@ -164,9 +164,9 @@ def nearest_triplets(
 class PairLearner(MetricLearner):
     """Learns from pairs. Subclasses say how pairs come from labels, and what is learned of them."""
 
-    random_state: Any
+    random_state: Seed
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the metric from pairs that are drawn from class labels.
 
         Parameters
@@ -182,7 +182,7 @@ class PairLearner(MetricLearner):
         self._learn_pairs(given.adding(classes_=classes), pairs)
         return self
 
-    def fit_pairs(self, X: Any, pairs: Any, similar: ArrayLike) -> Self:
+    def fit_pairs(self, X: ArrayLike, pairs: ArrayLike, similar: ArrayLike) -> Self:
         """Learn the metric from given pairs.
 
         Parameters
@@ -209,7 +209,7 @@ class PairLearner(MetricLearner):
 class TripletLearner(MetricLearner):
     """Learns from triplets. Subclasses say how they come from labels, and what is learned."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the metric from triplets that are taken from class labels.
 
         Parameters
@@ -225,7 +225,7 @@ class TripletLearner(MetricLearner):
         self._learn_triplets(given.adding(classes_=classes, **attributes), triplets, codes)
         return self
 
-    def fit_triplets(self, X: Any, triplets: ArrayLike) -> Self:
+    def fit_triplets(self, X: ArrayLike, triplets: ArrayLike) -> Self:
         """Learn the metric from given triplets.
 
         Parameters

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.learners.blas_threads import single_threaded_blas
+from vicinal.learners.descent import logger
 from vicinal.learners.neighbor_learner import NeighborLearner
-from vicinal.learners.progress import logger
 from vicinal.search.grid import GridPoint, Step
 from vicinal.validation.folds import Fold
 from vicinal.validation.out_of_fold import Rows, Rule, correct_votes

@@ -18,11 +18,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray
+from vicinal.learners.descent import show_log
 from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit, take_fit_metadata
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.parameters import check_choice
-from vicinal.learners.progress import show_log
 from vicinal.search.fold_search import (
     FoldSearch,
     SearchSetup,

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from vicinal.learners.progress import FitCallback, FitProgress
+from vicinal.learners.descent import FitCallback, FitProgress
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
