@@ -1,1 +1,1 @@
-"""Choose metrics, votes and a committee by themselves: the automatic estimators."""
+"""Automatic estimators, which choose metrics, votes and a committee by themselves."""

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +65,7 @@ class TuningOutcome:
     basis: HatBasis | None
     """What the metrics are about, if one of them needs more than the features themselves."""
     chosen: list[Choice]
-    cv_results: dict[str, NDArray[Any]]
+    cv_results: dict[str, NDArray[np.generic]]
     oof_rows: IndexArray
     oof_proba: FloatArray
     histories: dict[str, FloatArray]
@@ -195,7 +194,7 @@ def _choice(candidate: Candidate, weight: float, metrics: tuple[int, ...]) -> Ch
     )
 
 
-def _cv_results(scores: Scores, order: IndexArray) -> dict[str, NDArray[Any]]:
+def _cv_results(scores: Scores, order: IndexArray) -> dict[str, NDArray[np.generic]]:
     ranks = np.empty(len(order), dtype=np.intp)
     ranks[order] = np.arange(1, len(order) + 1)
     return {

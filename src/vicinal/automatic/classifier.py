@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -138,11 +138,11 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         *,
         effort: float = 1.0,
         max_time: float | None = None,
-        class_weight: Any = None,
+        class_weight: Mapping[object, float] | str | None = None,
         n_jobs: int | None = None,
         callback: Callable[[TuningProgress], object] | None = None,
         verbose: int = 0,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.mode = mode
         self.effort = effort
@@ -153,7 +153,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: ArrayLike | None) -> Self:
         """Choose metrics, K, votes and weights by cross-validation inside X, y.
 
         Parameters
@@ -222,19 +222,19 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
 
     # ---------------------------------------------------------------------------- prediction
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
         """Predict the class of every row of X, the one with the largest probability."""
         winners = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[winners]
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Mean of the members' probabilities, (n, c); rows sum to 1."""
         X = self._queries(X)
         P = self._committee.class_probabilities(self._expanded(X))
         return P.astype(X.dtype, copy=False)
 
     def report(self) -> str:
-        """Text on what was tried and what was chosen."""
+        """Text about the candidates tried and the members chosen."""
         check_is_fitted(self)
         return describe(self)
 

@@ -1,4 +1,4 @@
-"""The metrics that the automatic classifier chooses from: iterates along short descents.
+"""Metrics that the automatic classifier chooses from: iterates along short descents.
 
 Where a descent is stopped is a choice like any other, and the most important one: the first
 iterations find directions, the later ones fit the training rows. So the iterates are kept.

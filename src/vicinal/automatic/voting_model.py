@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,7 +66,7 @@ class OptionalTransformer(MetricLearner, auto_wrap_output_keys=None):  # type: i
 class VotingModel:
     """Neighbors, vote weights and explanations of a committee, from its fitted attributes."""
 
-    classes_: NDArray[Any]
+    classes_: NDArray[np.generic]
     n_samples_fit_: int
     X_fit_: FloatArray
     y_fit_: IndexArray

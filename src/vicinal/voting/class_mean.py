@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,7 +72,7 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
     array(['many'], dtype='<U4')
     """
 
-    classes_: NDArray[Any]
+    classes_: NDArray[np.generic]
     rows_: IndexArray
     offsets_: IndexArray
     references_: FloatArray
@@ -119,13 +119,13 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         store_fit(self, {**given.attributes, **attributes})
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
         """Predict the class of every row of X, the one with the largest probability."""
         winners = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[winners]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        r"""Weigh the classes, (n, c); rows sum to 1.
+        r"""Probabilities of the classes, (n, c); rows sum to 1.
 
         Vote: the share of each class in the K votes. Class-mean rule:
 
@@ -324,6 +324,6 @@ def _favor(shares: FloatArray, winners: IndexArray) -> FloatArray:
     return shares
 
 
-def _cast(values: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+def _cast(values: FloatArray, dtype: np.dtype[np.floating]) -> FloatArray:
     with np.errstate(over="ignore"):  # squared distances beyond float32 are inf
         return values.astype(dtype, copy=False)

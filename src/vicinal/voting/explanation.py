@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ class NeighborVote:
     """One training row that voted."""
 
     row: int
-    label: Any
+    label: object
     weight: float
     """Its share of the predicted probabilities."""
     distance: float
@@ -33,8 +32,8 @@ class NeighborVote:
 class Explanation:
     """A prediction and the neighbors that gave it; ``print`` it for a table."""
 
-    prediction: Any
-    probabilities: dict[Any, float]
+    prediction: object
+    probabilities: dict[object, float]
     neighbors: tuple[NeighborVote, ...]
     other_weight: float
     """The share of all rows that are not listed, and of the prior."""

@@ -201,7 +201,7 @@ class Committee:
     X : (n, p) training rows, expanded if metrics are about hat functions
     rows : what they vote for
     metrics : (q, m, p) factors
-    members : who uses which of them; the weights sum to 1
+    members : votes and the indices of the metrics they use; the weights sum to 1
     memory_limit : bytes above which projected rows are not kept
     """
 
