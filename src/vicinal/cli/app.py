@@ -22,11 +22,13 @@ from vicinal.cli.info import info
 from vicinal.cli.output import visible
 from vicinal.cli.predict import predict, transform
 
+EXPECTED: tuple[type[BaseException], ...] = (typer.BadParameter.__mro__[2], typer.Exit, typer.Abort)
+"""What typer handles; the first is ClickException, which has moved between its versions."""
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 class Commands(TyperGroup):
-    """The group of commands: expected errors end with a message rather than a traceback."""
+    """The group of commands: errors end with one line rather than a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -38,6 +40,17 @@ class Commands(TyperGroup):
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of the pipe has gone; nobody wants to hear of it
             _end(f"error: {error}", 1)
+        except EXPECTED:
+            raise
+        except Exception as error:
+            if ctx.params.get("debug"):
+                raise
+            _end(
+                f"error: {type(error).__name__}: {' '.join(str(error).split())} (this is a mistake "
+                "in vicinal: please report it to its developers, with what the same command says "
+                "as vicinal --debug ...)",
+                1,
+            )
 
 
 def _end(message: str, code: int) -> None:
@@ -91,6 +104,9 @@ def _version(wanted: bool) -> None:
 def about(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an unexpected error comes from.")
     ] = False,
 ) -> None:
     """Learn the distance that a nearest-neighbor model needs: from a table to a model and back.

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import typer
+from numpy.typing import NDArray
 
+from vicinal._typing import FloatArray
 from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen, require_place
 from vicinal.cli.output import Output, percent, remarks
 from vicinal.model_file import load
-from vicinal.tables.reading import read_table, write_table
+from vicinal.tables.reading import read_table, safe, write_table, write_text
 from vicinal.tables.table_model import TableModel
 from vicinal.tables.training_table import labels_like
 
+SafeCells = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells",
+        help="Put ' before texts that start with =, +, - or @, which spreadsheets would compute.",
+    ),
+]
 OutFile = Annotated[
     Path | None, typer.Option(help="Where to: .csv, .tsv, .parquet or .feather; stdout if absent.")
 ]
@@ -30,6 +40,7 @@ def predict(
         int, typer.Option(min=0, help="How many of the neighbors that decided are listed.")
     ] = 5,
     unseen: Unseen = "error",
+    safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict the class of new rows: class, probabilities, and the neighbors that decided.
@@ -55,7 +66,7 @@ def predict(
         truth = labels_like(frame[fitted.target], fitted.classes)
         right = float(np.mean(table["prediction"].to_numpy() == truth))
         output.remark(f"{percent(right)} of the {len(frame)} rows are right")
-    deliver(table, out, output)
+    deliver(safe(table) if safe_cells else table, out, output)
 
 
 def transform(
@@ -63,6 +74,7 @@ def transform(
     new: NewFile,
     out: OutFile = None,
     unseen: Unseen = "error",
+    safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
     """Embed new rows so that Euclidean distances are the learned ones.
@@ -80,9 +92,9 @@ def transform(
     Z = fitted.embed(fitted.prepare(frame, ignore_unseen=ignore))
     for text in remarks(fitted, frame):
         output.remark(text)
-    names = [f"z{j}" for j in range(Z.shape[1])]
-    table = pd.concat([_named_rows(fitted, frame), pd.DataFrame(Z, columns=names)], axis=1)
-    deliver(table, out, output)
+    columns = {f"z{j}": Z[:, j] for j in range(Z.shape[1])}
+    table = _with_names(fitted, frame, columns)
+    deliver(safe(table) if safe_cells else table, out, output)
 
 
 def load_both(model: Path, new: Path) -> tuple[TableModel, pd.DataFrame]:
@@ -92,7 +104,7 @@ def load_both(model: Path, new: Path) -> tuple[TableModel, pd.DataFrame]:
 
 
 def load_table_model(path: Path) -> TableModel:
-    """The model in a file; a ValueError if that is no model of a table."""
+    """The model in a file; a ValueError if it is not a model of a table."""
     fitted = load(path)
     if not isinstance(fitted, TableModel):
         raise ValueError(
@@ -111,15 +123,12 @@ def deliver(table: pd.DataFrame, out: Path | None, output: Output) -> None:
     elif output.as_json:
         output.document(table.to_dict(orient="records"))
     else:
-        table.to_csv(sys.stdout, index=False)
+        write_text(table, sys.stdout)
 
 
-def _predictions(
-    fitted: TableModel, frame: pd.DataFrame, X: np.ndarray[Any, Any], k: int
-) -> pd.DataFrame:
-    table = _named_rows(fitted, frame)
+def _predictions(fitted: TableModel, frame: pd.DataFrame, X: FloatArray, k: int) -> pd.DataFrame:
     probabilities = fitted.estimator.predict_proba(X)
-    columns: dict[str, Any] = {"prediction": fitted.estimator.predict(X)}
+    columns: dict[str, NDArray[np.generic]] = {"prediction": fitted.estimator.predict(X)}
     columns |= {f"p({c})": probabilities[:, j] for j, c in enumerate(fitted.classes)}
     if k:
         distances, rows = fitted.nearest(X, k)
@@ -128,10 +137,16 @@ def _predictions(
             columns[f"neighbor_{j + 1}"] = fitted.ids[rows[:, j]]
             columns[f"neighbor_{j + 1}_class"] = labels[rows[:, j]]
             columns[f"neighbor_{j + 1}_distance"] = distances[:, j]
-    return pd.concat([table, pd.DataFrame(columns)], axis=1)
+    return _with_names(fitted, frame, columns)
 
 
-def _named_rows(fitted: TableModel, frame: pd.DataFrame) -> pd.DataFrame:
-    named = fitted.roles.id_column in frame.columns
-    name = fitted.roles.id_column if named else "row"
-    return pd.DataFrame({name: fitted.roles.ids(frame)})
+def _with_names(
+    fitted: TableModel, frame: pd.DataFrame, columns: Mapping[str, NDArray[np.generic]]
+) -> pd.DataFrame:
+    """The columns after one that names the rows, under a name that is not among theirs."""
+    name = fitted.roles.id_column
+    if name is None or name not in frame.columns:
+        name = "row"
+    while name in columns:
+        name += "_id"
+    return pd.DataFrame({name: fitted.roles.ids(frame), **columns})

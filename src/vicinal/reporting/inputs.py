@@ -77,6 +77,11 @@ def check_inputs(
     labels, codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)
     train = _labeled(fitted, X, codes[: len(y)], "X")
     test = None if X_test is None else _labeled(fitted, X_test, codes[len(y) :], "X_test")
+    if fitted.committee is not None and len(y) != fitted.committee.n_samples_fit_:
+        raise ValueError(
+            f"X has {len(y)} rows, but the model was fitted on {fitted.committee.n_samples_fit_}: "
+            "give the training data as they were given to fit"
+        )
     if len(np.unique(train.codes)) < 2:
         raise ValueError("y has one class only: there is nothing to tell apart, nor to report")
     return Inputs(

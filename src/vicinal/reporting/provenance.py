@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from vicinal.automatic.classifier import ANNClassifier
 from vicinal.fitted_model import FittedModel, NeighborVotes
 from vicinal.reporting.findings import Fact
 
@@ -49,8 +50,8 @@ def _settings(fitted: FittedModel) -> list[str]:
     if isinstance(fitted.votes, NeighborVotes):
         steps.append(fitted.votes.knn)
     lines = [" ".join(repr(step).split()) for step in steps]
-    if fitted.committee is not None:
-        lines.append(f"fitted in {_duration(fitted.committee.fit_time_)}")
+    if isinstance(fitted.estimator, ANNClassifier):
+        lines.append(f"fitted in {_duration(fitted.estimator.fit_time_)}")
     return lines
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from vicinal.exceptions import TableError
 
 TEXT = {".csv", ".tsv", ".txt"}
 ARROW = {".arrow", ".feather", ".ipc"}
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 READABLE = ".csv, .tsv, .parquet, .arrow, .feather or .npz"
 
 
@@ -50,9 +52,9 @@ def read_table(path: Path, arrays: Collection[str] = ()) -> pd.DataFrame:
         raise TableError(
             f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8"
         ) from error
-    except (ValueError, EOFError) as error:  # the parsers' own errors are ValueErrors
-        if isinstance(error, TableError):
-            raise
+    except (TableError, ImportError, FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except Exception as error:  # of a damaged file, parsers raise whatever they come across
         raise TableError(f"{path.name} cannot be read as {ending[1:]}: {error}") from error
     return _checked(table, path)
 
@@ -62,7 +64,8 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     ending = path.suffix.lower()
     with whole_file(path) as unfinished:
         if ending in TEXT:
-            table.to_csv(unfinished, index=False, sep="\t" if ending == ".tsv" else ",")
+            with unfinished.open("w", encoding="utf-8", newline="") as stream:
+                write_text(table, stream, separator="\t" if ending == ".tsv" else ",")
         elif ending == ".parquet":
             table.to_parquet(unfinished, index=False)
         elif ending in ARROW:
@@ -71,6 +74,32 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
             raise TableError(
                 f"{path.name}: this ending is unknown; use .csv, .tsv, .parquet or .feather"
             )
+
+
+def write_text(table: pd.DataFrame, stream: TextIO, separator: str = ",") -> None:
+    """Write a table as CSV; cells with line breaks of any kind are quoted."""
+    table.to_csv(_Lines(stream), index=False, sep=separator, lineterminator="\r\n")
+
+
+class _Lines(io.TextIOBase):
+    r"""Ends lines with \n that come with \r\n, for which the writer quotes \r and \n in cells."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text.removesuffix("\r\n") + "\n")
+
+
+def safe(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with texts that a spreadsheet would compute marked as text by an apostrophe."""
+    texts = table.select_dtypes(exclude=["number", "bool"]).columns
+    marked = {name: [_marked(cell) for cell in table[name]] for name in texts}
+    return table.assign(**marked).rename(columns=_marked)
+
+
+def _marked(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
 
 
 def _read_text(path: Path) -> pd.DataFrame:

@@ -17,7 +17,7 @@ import pytest
 
 import vicinal
 from vicinal.cli.options import parse_duration
-from vicinal.cli.output import ProgressBar, show_duration
+from vicinal.cli.output import ProgressBar, one_line, show_duration, visible
 from vicinal.model_file import load
 
 PROGRAM = [sys.executable, "-c", "from vicinal.cli import main; main()"]
@@ -165,3 +165,22 @@ def test_no_output_replaces_an_input(folder, run, words):
     assert result.exit_code == 2
     assert "would be replaced" in " ".join(result.stderr.replace("│", " ").split())
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_an_unexpected_error_is_one_line_unless_debugging(run, tmp_path, monkeypatch):
+    def broken(path):
+        raise KeyError("what\never")
+
+    (tmp_path / "model").touch()
+    monkeypatch.setattr("vicinal.cli.info.load_table_model", broken)
+    result = run("info", tmp_path / "model")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: KeyError")
+    assert result.stderr.count("\n") == 1
+    with pytest.raises(KeyError):
+        run("--debug", "info", tmp_path / "model")
+
+
+def test_texts_cannot_change_the_direction_of_a_line_or_break_it():
+    assert visible("a\u202eb\x1b[0m") == "a\\u202eb\\x1b[0m"
+    assert one_line("a\nb\u2066") == "a\\nb\\u2066"

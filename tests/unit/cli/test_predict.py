@@ -260,3 +260,23 @@ def test_no_share_is_minus_zero(folder, run, fitted):
         "explain", fitted / "nca.vicinal", "new.csv", "--row", "1", "--neighbors", "9"
     ).stdout
     assert "(-0 %)" not in text
+
+
+def test_an_id_column_may_be_called_like_a_column_of_the_result(folder, run):
+    for name in ("train.csv", "new.csv"):
+        table = pd.read_csv(name).rename(columns={"plant": "prediction"})
+        table.to_csv(name, index=False)
+    words = ["--target", "grows", "--id", "prediction", "--method", "plain"]
+    assert run("fit", "train.csv", *words).exit_code == 0
+    result = run("predict", "model.vicinal", "new.csv", "--out", "out.csv")
+    assert result.exit_code == 0
+    table = pd.read_csv("out.csv")
+    assert list(table.columns[:2]) == ["prediction_id", "prediction"]
+    assert table["prediction_id"][0] == "p100"
+
+
+def test_plain_models_have_nothing_to_export(folder, run):
+    run("fit", "train.csv", "--target", "grows", "--method", "plain")
+    result = run("export", "model.vicinal", "--to", "npy", "--out", "arrays")
+    assert result.exit_code == 1
+    assert "no transform" in result.stderr

@@ -118,3 +118,8 @@ def test_named_columns_of_a_search_and_a_committee(iris, recwarn):
     assert found.features == ("a", "b", "c", "d")
     assert found.headline.scores[0].accuracy == committee.score(X[:60], iris[1][:60])
     assert not recwarn.list
+
+
+def test_fewer_rows_than_were_fitted_are_refused(iris, iris_committee):
+    with pytest.raises(ValueError, match="X has 90 rows, but the model was fitted on 150"):
+        examine(iris_committee, iris[0][:90], iris[1][:90])

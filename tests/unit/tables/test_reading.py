@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pytest
 
 from vicinal.atomic_write import whole_file
 from vicinal.exceptions import TableError
-from vicinal.tables.reading import read_table, write_table
+from vicinal.tables.reading import read_table, safe, write_table
 
 TABLE = pd.DataFrame({"size": [1.5, np.nan, 3.0], "color": ["red", None, "blue"], "n": [1, 2, 3]})
 
@@ -154,3 +156,40 @@ def test_npz_files_are_never_unpickled_nor_is_it_advised(tmp_path, content):
     with pytest.raises(TableError, match="not an NPZ archive of numbers and texts") as told:
         read_table(path, ["y"])
     assert "pickle" not in str(told.value)
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".feather"])
+def test_damaged_files_are_named_in_one_sentence(tmp_path, ending):
+    path = tmp_path / f"table{ending}"
+    rng = np.random.default_rng(0)
+    if ending == ".npz":
+        np.savez_compressed(path, X=rng.normal(size=(50, 3)))
+    else:
+        write_table(pd.DataFrame(rng.normal(size=(50, 3)), columns=list("abc")), path)
+    data = bytearray(path.read_bytes())
+    for start in range(0, len(data), 37):
+        damaged = data.copy()
+        damaged[start : start + 9] = b"\xff" * len(damaged[start : start + 9])
+        path.write_bytes(damaged)
+        try:
+            read_table(path)
+        except TableError as error:
+            assert path.name in str(error)
+
+
+def test_cells_with_any_line_break_come_back(tmp_path):
+    table = pd.DataFrame({"a": ["x\ry", "x\ny", "x\r\ny", 'say "x"'], "b": [1.5, 0.1, -2.0, 1e-9]})
+    write_table(table, tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert [row[0] for row in rows] == ["a", *table["a"]]
+    assert [float(row[1]) for row in rows[1:]] == table["b"].tolist()
+    assert (tmp_path / "table.csv").read_bytes().startswith(b'a,b\n"x\ry",1.5\n')
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_marked():
+    table = pd.DataFrame({"=a": ["=1+1", "-x", "fine", "@y"], "n": [-1.0, 2.0, 3.0, 4.0]})
+    marked = safe(table)
+    assert list(marked.columns) == ["'=a", "n"]
+    assert marked["'=a"].tolist() == ["'=1+1", "'-x", "fine", "'@y"]
+    assert marked["n"].tolist() == [-1.0, 2.0, 3.0, 4.0]
