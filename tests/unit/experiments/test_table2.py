@@ -54,7 +54,7 @@ def test_honest_protocol_takes_the_k_of_the_cross_validation(wine):
 def test_a_failing_method_becomes_a_record(iris, failing):
     record = attempt(table2.ResultTask(iris, failing, "honest", 2))
     assert record.accuracy is None
-    assert record.error.startswith("ValueError")
+    assert record.error.startswith("InvalidParameter: t == 7.0")
     assert (record.dataset, record.method, record.split) == ("iris", "broken", 2)
 
 
