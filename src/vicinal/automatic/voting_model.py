@@ -113,11 +113,12 @@ class VotingModel:
         """
         check_is_fitted(self)
         own = None if X is not None else np.arange(self.n_samples_fit_)
-        queries = self._committee.X if X is None else self.unfold(X)
+        committee = self._committee
+        queries = committee.X if X is None else self.unfold(X)
         available = self.n_samples_fit_ - (X is None)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1, max_val=available)
-        weights, _ = self._committee.sparse_weights(queries, own)
-        distances, indices = self._committee.neighbors(queries, weights, int(n_neighbors), own)
+        weights, _ = committee.sparse_weights(queries, own)
+        distances, indices = committee.neighbors(queries, weights, int(n_neighbors), own)
         return (distances, indices) if return_distance else indices
 
     def explain(self, X: ArrayLike, n_neighbors: int = 5) -> list[Explanation]:
@@ -182,9 +183,9 @@ class VotingModel:
         The mean of the K smallest squared distances to the predicted class equals their soft
         average at exponent 1, at which the metrics were learned; averaged over the members.
         """
-        queries = self.unfold(X)
-        winners = self._committee.class_probabilities(queries).argmax(axis=1)
-        return self._committee.effective_neighbors(queries, winners)
+        queries, committee = self.unfold(X), self._committee
+        winners = committee.class_probabilities(queries).argmax(axis=1)
+        return committee.effective_neighbors(queries, winners)
 
     def unfold(self, X: ArrayLike) -> FloatArray:
         """Columns that ``metrics_`` are about: the features, and their hats where ``knots_`` are.

@@ -31,6 +31,8 @@ ENTRIES = 2**22
 """Row weights that are held at a time."""
 MEMORY_LIMIT = 2**28
 """Bytes that the prepared rows of one model may take."""
+BYTES_PER_VALUE = 12
+"""Of a prepared row: float64, and float32 for the search."""
 
 Value = TypeVar("Value")
 
@@ -39,7 +41,7 @@ def prepared(*names: str) -> Callable[[Callable[[Any], Value]], PreparedProperty
     """Decorate a method that prepares an object's attributes ``names`` for many questions.
 
     It becomes a property that is computed at its first use, and again after one of those
-    attributes has been replaced.
+    attributes has been replaced. A value whose attribute ``keep`` is False is computed every time.
 
     Examples
     --------
@@ -80,8 +82,9 @@ class PreparedProperty(Generic[Value]):
             kept = self._kept.get(owner)
         if kept is None or any(a is not b for a, b in zip(kept[0], made_from, strict=True)):
             kept = made_from, self._build(owner)  # not locked: at worst two threads build it
-            with self._lock:
-                self._kept[owner] = kept
+            if getattr(kept[1], "keep", True):
+                with self._lock:
+                    self._kept[owner] = kept
         return kept[1]
 
 
@@ -142,11 +145,6 @@ class NearestRows:
         self._k = min(max(vote.n_neighbors for vote in votes) + 1, len(X))
 
     @property
-    def nbytes(self) -> int:
-        """Memory of the prepared rows: float64, and float32 for the search."""
-        return 12 * len(self._X) * len(self._projection.L)
-
-    @property
     def weight(self) -> float:
         """The sum of the votes' weights."""
         return sum(vote.weight for vote in self.votes)
@@ -202,7 +200,11 @@ class Committee:
     rows : what they vote for
     metrics : (q, m, p) factors
     members : votes and the indices of the metrics they use; the weights sum to 1
-    memory_limit : bytes above which projected rows are not kept
+    memory_limit : bytes above which training rows are not kept from one question to the next
+
+    Attributes
+    ----------
+    keep : bool, whether the expanded and projected rows are within the limit
     """
 
     def __init__(
@@ -218,12 +220,13 @@ class Committee:
         self._center = X.mean(axis=0)
         votes = _votes_by_metric(members)
         projections = {q: Projection.of(metrics[q], self._center) for q in votes}
-        self._keep = 12 * len(X) * sum(len(p.L) for p in projections.values()) <= memory_limit
+        width = X.shape[1] + sum(len(projection.L) for projection in projections.values())
+        self.keep = BYTES_PER_VALUE * len(X) * width <= memory_limit
         self._sources = [
-            NearestRows(X, projections[q], votes[q], rows.weights, keep=self._keep) for q in votes
+            NearestRows(X, projections[q], votes[q], rows.weights, keep=self.keep) for q in votes
         ]
-        width = sum(vote.n_neighbors for source in self._sources for vote in source.votes)
-        self._batch = max(1, min(BATCH, ENTRIES // width))
+        entries = sum(vote.n_neighbors for source in self._sources for vote in source.votes)
+        self._batch = max(1, min(BATCH, ENTRIES // entries))
 
     def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
         """Row weights of the queries (q, p).
@@ -289,7 +292,7 @@ class Committee:
 
     @property
     def _mean_references(self) -> FloatArray:
-        return self._kept_references if self._keep else self._mean_projection.project(self.X)
+        return self._kept_references if self.keep else self._mean_projection.project(self.X)
 
     @cached_property
     def _kept_references(self) -> FloatArray:

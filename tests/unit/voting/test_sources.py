@@ -48,6 +48,7 @@ def test_a_committee_is_the_weighted_mean_of_its_members(data):
 def test_the_limit_of_memory_and_batches_change_nothing(data, monkeypatch):
     X, rows, metrics, queries = data
     kept, anew = (Committee(X, rows, metrics, MEMBERS, limit) for limit in (2**20, 0))
+    assert (kept.keep, anew.keep) == (True, False)
     assert_array_equal(kept.class_probabilities(queries), anew.class_probabilities(queries))
     weights, _ = kept.sparse_weights(queries)
     for ours, theirs in zip(
@@ -101,6 +102,18 @@ def test_a_prepared_value_is_built_once_until_what_it_is_made_of_is_replaced():
     del model, copy
     gc.collect()
     assert not kept
+
+
+def test_a_prepared_value_that_is_too_large_is_not_kept():
+    class Large:
+        keep = False
+
+    class Owner:
+        large = prepared()(lambda owner: Large())
+
+    owner = Owner()
+    assert owner.large is not owner.large
+    assert not vars(Owner)["large"]._kept
 
 
 @pytest.mark.parametrize("rule", ["class_mean", "vote"])
