@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,8 +15,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
@@ -26,10 +24,21 @@ from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import choose_device, embed, multilayer_perceptron, seeded
 from vicinal.deep.training import Budget, LabeledRows, Training, stratified_split, train
 from vicinal.learners.descent import show_log
+from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit
 from vicinal.learners.initialization import scale_for_perplexity
+from vicinal.learners.labeled_data import encode_labels
+from vicinal.learners.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Choice,
+    Instance,
+    Number,
+    ParameterConstraints,
+    check_parameters,
+)
 from vicinal.voting.class_mean import ClassMeanKNN
 
-DTYPES = (np.float64, np.float32)
 PERPLEXITY = 20.0
 """Effective number of neighbors at the start, as in the linear learners."""
 
@@ -101,6 +110,19 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
     (True, (150, 2))
     """
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        "n_components": COUNT,
+        "n_neighbors": COUNT,
+        "max_epochs": COUNT,
+        "patience": COUNT,
+        "batch_size": COUNT,
+        "learning_rate": POSITIVE,
+        "weight_decay": NOT_NEGATIVE,
+        "validation_fraction": Number(0, 0.9),
+        "temperature": Choice(("auto",), POSITIVE),
+        "module": Choice((None,), Instance(nn.Module)),
+    }
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -155,22 +177,30 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         y : array-like of shape (n_samples,)
             Class labels of any type that scikit-learn takes.
         """
-        X, y = validate_data(self, X, y, dtype=DTYPES, ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check_parameters()
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError("DeepANN needs samples of at least two classes; y has only one class")
-        self.scaler_ = StandardScaler().fit(X)
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        if self.verbose:
+            show_log()
+        classes, codes = encode_labels(given.y)
+        scaler = StandardScaler().fit(given.X)
         rng = check_random_state(self.random_state)
         device = choose_device(self.device)
         with seeded(rng.randint(2**31), device):
-            training = self._train(self.scaler_.transform(X), codes, device, rng)
-        self.best_epoch_, self.n_iter_ = training.best_epoch, len(training.history)
-        self.validation_accuracy_ = np.array([score.accuracy for score in training.history])
-        self.validation_loss_ = np.array([-score.negative_loss for score in training.history])
-        k = min(self.n_neighbors, len(X))
-        self.knn_ = ClassMeanKNN(k, rule="vote").fit(self._embed(X), codes)
+            module, loss, training = self._train(scaler.transform(given.X), codes, device, rng)
+        Z = self._embed(given.X, scaler, module)
+        knn = ClassMeanKNN(min(self.n_neighbors, len(codes)), rule="vote").fit(Z, codes)
+        outcome = {
+            "classes_": classes,
+            "scaler_": scaler,
+            "module_": module,
+            "temperature_": loss.temperature,
+            "best_epoch_": training.best_epoch,
+            "n_iter_": len(training.history),
+            "validation_accuracy_": np.array([score.accuracy for score in training.history]),
+            "validation_loss_": np.array([-score.negative_loss for score in training.history]),
+            "knn_": knn,
+        }
+        store_fit(self, {**given.attributes, **outcome})
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -181,7 +211,8 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         X : array-like of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        return self._embed(validate_data(self, X, dtype=DTYPES, reset=False))
+        rows = validate_data(self, X, dtype=DTYPES, reset=False)
+        return self._embed(rows, self.scaler_, self.module_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class that most of the nearest embeddings have, ties to the nearest.
@@ -209,7 +240,8 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
 
     def _train(
         self, X: FloatArray, codes: NDArray[np.intp], device: torch.device, rng: Any
-    ) -> Training:
+    ) -> tuple[nn.Module, ANNLoss, Training]:
+        """The trained network on the host, its loss, and how the training went."""
         module = self.module
         if module is None:
             module = multilayer_perceptron(X.shape[1], self.hidden, self.n_components)
@@ -236,9 +268,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
             rng=rng,
             verbose=self.verbose,
         )
-        self.module_ = module.cpu()
-        self.temperature_ = loss.temperature
-        return training
+        return module.cpu(), loss, training
 
     def _make_loss(self, Z: torch.Tensor) -> ANNLoss:
         """The loss, its temperature fitted to the embeddings Z of the untrained network."""
@@ -256,30 +286,14 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
             normalize=self.normalize,
         )
 
-    def _embed(self, X: FloatArray) -> FloatArray:
+    def _embed(self, X: FloatArray, scaler: StandardScaler, module: nn.Module) -> FloatArray:
         """Embeddings in the precision of X, by a copy of the network on the device."""
         device = choose_device(self.device)
-        points = torch.as_tensor(self.scaler_.transform(X), device=device)
-        Z = embed(copy.deepcopy(self.module_).to(device, points.dtype), points)
+        points = torch.as_tensor(scaler.transform(X), device=device)
+        Z = embed(copy.deepcopy(module).to(device, points.dtype), points)
         if self.normalize:
             Z = nn.functional.normalize(Z, dim=1)
         return np.asarray(Z.cpu().numpy())
-
-    def _check_parameters(self) -> None:
-        for name in ("n_components", "n_neighbors", "max_epochs", "patience", "batch_size"):
-            check_scalar(getattr(self, name), name, Integral, min_val=1)
-        check_scalar(
-            self.learning_rate, "learning_rate", Real, min_val=0, include_boundaries="neither"
-        )
-        check_scalar(self.weight_decay, "weight_decay", Real, min_val=0)
-        fraction = self.validation_fraction
-        check_scalar(fraction, "validation_fraction", Real, min_val=0, max_val=0.9)
-        if isinstance(self.temperature, str) and self.temperature != "auto":
-            raise ValueError(f"temperature={self.temperature!r} must be a number or 'auto'")
-        if self.module is not None and not isinstance(self.module, nn.Module):
-            raise ValueError(f"module must be a torch.nn.Module or None, got {self.module!r}")
-        if self.verbose:
-            show_log()
 
     @property
     def _n_features_out(self) -> int:

@@ -1,1 +1,1 @@
-"""Who uses the objective: every metric learner, a scikit-learn transformer each."""
+"""Metric learners: one file per method, each a scikit-learn transformer."""

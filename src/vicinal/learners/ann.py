@@ -64,14 +64,14 @@ class ANN(NeighborLearner):
     max_iter : int, default=200
         Iterations (epochs of "sgd").
     tol : float, default=1e-5
-        Stop when the objective's mean relative decrease an iteration, over 5 of them, or the
+        Stop when the objective's mean relative decrease per iteration, over 5 of them, or the
         relative size of the gradient is below this.
     backend : {"auto", "numba", "numpy", "cuda", "cuda:fast"}, default="auto"
         What computes it; "numpy" is the slow, readable reference, "cuda" needs ``vicinal[gpu]``.
     class_weight : "balanced", dict or None, default=None
         Weight of every class in the objective, as in scikit-learn.
     batch_size : int, default=256
-        Samples a mini-batch of "sgd".
+        Samples per mini-batch of "sgd".
     n_references : int or "auto", default="auto"
         Samples that a mini-batch of "sgd" is compared with, drawn anew each time. "auto" is
         8,192, or all where there are fewer.

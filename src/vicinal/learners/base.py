@@ -105,7 +105,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return np.asarray(np.linalg.norm(self._difference(given[:, 0], given[:, 1]), axis=1))
 
     def pair_score(self, pairs: ArrayLike) -> FloatArray:
-        """How similar the samples of each pair are: the negative learned distance.
+        """The similarity within each pair: the negative learned distance.
 
         Parameters
         ----------

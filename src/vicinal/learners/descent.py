@@ -31,7 +31,7 @@ logger = logging.getLogger("vicinal")
 
 @dataclass(frozen=True)
 class FitProgress:
-    """What a callback is shown after every iteration."""
+    """The state of a fit after an iteration, as a callback sees it."""
 
     n_iter: int
     objective: float
@@ -75,7 +75,7 @@ def fit_callback(
 
 
 def show_log() -> None:
-    """Who asks for verbosity wants to see it, also where logging was never configured."""
+    """Make the log visible, also where logging was never configured."""
     if not logger.handlers and not logging.getLogger().handlers:
         logger.addHandler(logging.StreamHandler())
     if logger.getEffectiveLevel() > logging.INFO:
@@ -107,7 +107,7 @@ ProblemAt: TypeAlias = Callable[[FloatArray | None], Problem]
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How to descend: the parameters of a learner that the solver and the progress need."""
+    """The parameters of a learner that the solver and the progress need."""
 
     name: str
     """Of the learner, for messages."""
@@ -119,7 +119,7 @@ class FitOptions:
     refresh_every: int | None = None
     """Iterations after which the problem is made anew; None never."""
     flat_leg_ends: bool = True
-    """Whether a leg between two refreshments that hardly decreases is the last, however short."""
+    """Whether the run ends with a leg that hardly decreases the objective, however short it is."""
     solver_options: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -224,7 +224,7 @@ def _is_flat(leg: Solution, tol: float) -> bool:
 
 
 class Outcome(Protocol):
-    """How an iterative fit ended; a ``Solution`` is one."""
+    """The end of an iterative fit; a ``Solution`` is one."""
 
     @property
     def value(self) -> float: ...

@@ -43,7 +43,7 @@ class NCA(NeighborLearner):
     class_weight : "balanced", dict or None, default=None
         Weight of every class in the objective, as in scikit-learn.
     batch_size : int, default=256
-        Samples a mini-batch of "sgd".
+        Samples per mini-batch of "sgd".
     n_references : int or "auto", default="auto"
         Samples that a mini-batch of "sgd" is compared with, drawn anew each time. "auto" is
         8,192, or all where there are fewer.

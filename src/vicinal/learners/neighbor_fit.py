@@ -26,7 +26,7 @@ from vicinal.solvers import Problem, Solution
 
 @dataclass(frozen=True)
 class Configuration:
-    """Which member of the framework is meant: the table "method = configuration", as a value."""
+    """A member of the framework: one line of the table "method = configuration"."""
 
     alpha: float
     gamma: float
@@ -85,14 +85,14 @@ EXCLUDED = (
 
 
 def backend_for(backend: str, data: LabeledData) -> str:
-    """What ``backend="auto"`` means for these data: samples on a GPU stay there."""
+    """Resolve ``backend="auto"`` for these data: samples on a GPU stay there."""
     if backend == "auto" and not isinstance(data.X, np.ndarray):
         return "cuda"
     return choose_backend(backend, len(data.X))
 
 
 def solver_for(solver: str, n: int, backend: str) -> str:
-    """What ``solver="auto"`` means for n samples: exact gradients while they are affordable."""
+    """Resolve ``solver="auto"`` for n samples: exact gradients while they are affordable."""
     if solver != "auto":
         return solver
     affordable = MAX_DEVICE_PAIRS if backend in DEVICE_BACKENDS else MAX_EXACT_PAIRS
@@ -101,7 +101,7 @@ def solver_for(solver: str, n: int, backend: str) -> str:
 
 @dataclass(frozen=True)
 class Sampling:
-    """What mini-batches are compared with, for the solver "sgd"."""
+    """Mini-batches of the solver "sgd", and the number of samples that they are compared with."""
 
     batch_size: int
     n_references: int | str
@@ -143,7 +143,7 @@ class NeighborFit:
         return in_units_of_data(L, self._data.scale, self._data.dtype)
 
     def _compare(self, X: FloatArray) -> Comparisons:
-        """Neighbor sets, nearest ones taken in the space of X; weightless rows are no anchors."""
+        """Neighbor sets, nearest in the space of X; rows without weight are not anchors."""
         data, configuration = self._data, self._configuration
         sides = (configuration.similar, configuration.dissimilar)
         if data.groups is not None and any(isinstance(side, Integral) for side in sides):
@@ -204,7 +204,7 @@ class NeighborFit:
         return SampledObjective(objective, bind, size, self._sampling.batch_size, seed)
 
     def _selection(self, chosen: Any, X: FloatArray, *, same_class: bool) -> Selection:
-        """What the parameter ``similar`` or ``dissimilar`` selects, in terms of sorted rows."""
+        """The selection of the parameter ``similar`` or ``dissimilar``, in terms of sorted rows."""
         data = self._data
         if isinstance(chosen, str):
             return "all"

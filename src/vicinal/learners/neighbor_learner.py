@@ -1,4 +1,4 @@
-"""The learners that are configurations of the neighbor objective share this ``fit``."""
+"""The base of ANN, PNCA and NCA: learners that are configurations of the neighbor objective."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class NeighborLearner(MetricLearner):
         backend: str,
         rng: np.random.RandomState,
     ) -> FitOptions:
-        """How to descend; an impossible solver is an error."""
+        """The options of the descent; an impossible solver is an error."""
         n, d = data.X.shape
         check_rank(self.solver, self.n_components, d, "solver='lbfgs' or 'sgd'")
         solver = solver_for(self.solver, n, backend)

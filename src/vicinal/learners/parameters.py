@@ -23,7 +23,7 @@ class Constraint(Protocol):
 
     @property
     def words(self) -> str:
-        """What is possible, as the end of the sentence "use …"."""
+        """The possible values, as the end of the sentence "use …"."""
         ...
 
     def check(self, name: str, value: object) -> None:
@@ -95,6 +95,21 @@ class Function:
     def check(self, name: str, value: object) -> None:
         if not callable(value):
             raise InvalidParameter(f"{name} must be a function, or None; got {value!r}")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of a class."""
+
+    kind: type
+
+    @property
+    def words(self) -> str:
+        return f"a {self.kind.__name__}"
+
+    def check(self, name: str, value: object) -> None:
+        if not isinstance(value, self.kind):
+            raise InvalidParameter(f"{name} must be {self.words}, got {value!r}")
 
 
 @dataclass(frozen=True)

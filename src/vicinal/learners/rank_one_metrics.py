@@ -159,7 +159,7 @@ CONSTRAINTS: ParameterConstraints = {
 
 @dataclass(frozen=True)
 class TripletData:
-    """What a fit learns from: samples in units of ``scale``, triplets of them, maybe labels."""
+    """The data of a fit: samples in units of ``scale``, triplets of them, maybe labels."""
 
     sums: TripletSums
     triplets: Triplets
@@ -193,7 +193,9 @@ def labeled_triplets(
     """The nearest triplets of labeled samples, and how many samples have none."""
     triplets = nearest_triplets(_comparable(X), codes, n_similar, n_dissimilar)
     n_excluded = len(X) - len(np.unique(triplets.i))
-    warn_excluded(n_excluded, len(X), "have no other of their class and are no anchors of triplets")
+    warn_excluded(
+        n_excluded, len(X), "have no other of their class and are not anchors of triplets"
+    )
     return triplets, {"n_excluded_": n_excluded}
 
 

@@ -145,7 +145,7 @@ class RVML(MetricLearner):
     regularization : float, default=0.01
         λ. The authors try 10⁻⁵ … 1 on samples that are standardized and divided by 3.
     virtual_points : {"classes", "transport"}, default="classes"
-        "classes": the corner of its class, a unit vector with one entry a class; L has rank c − 1
+        "classes": the corner of its class, a unit vector with one entry per class; L has rank c − 1
         for c classes. "transport": landmarks are chosen among the samples, optimal transport moves
         the samples to them so that each landmark serves few classes, and v_i is the mean of the
         landmarks that sample i goes to. Its distances are taken in the space of X: standardize.
@@ -280,7 +280,7 @@ class RVML(MetricLearner):
         return np.asarray(Z.astype(X.dtype))
 
     def _difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """z(a) − z(b): in the kernel form it is no function of a − b."""
+        """z(a) − z(b): in the kernel form it is not a function of a − b."""
         if self.X_fit_ is None:
             return super()._difference(A, B)
         return np.asarray(self._embed(A) - self._embed(B))

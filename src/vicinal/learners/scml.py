@@ -45,7 +45,7 @@ from vicinal.solvers import Progress, accelerated_projected_gradient
 MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
 BATCH_SIZE = {"dual_averaging": 1, "adagrad": 10}
 N_EVALUATIONS = 20
-"""How often a stochastic run looks at the whole objective: the original's 5,000 of 100,000."""
+"""Evaluations of the whole objective in a stochastic run: the original's 5,000 of 100,000."""
 WIDTH = 1e-3
 """Of the smoothed kink: what the hinge loss is off by is at most half of it."""
 
@@ -64,9 +64,9 @@ class SCML(TripletLearner):
     others for every sample. J is convex; β makes w sparse.
 
     The authors standardize the features and then scale every *row* to unit length. That is not
-    linear, so it is no part of the metric: put it in front, as in ``make_pipeline(StandardScaler(),
-    Normalizer(), SCML())``. What it is needed for, a scale at which β and the stochastic steps
-    make sense, ``rescale`` gives without it.
+    linear, so it is not part of the metric: put it in front, as in
+    ``make_pipeline(StandardScaler(), Normalizer(), SCML())``. What it is needed for, a scale at
+    which β and the stochastic steps make sense, ``rescale`` gives without it.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class SCML(TripletLearner):
         β, price of the bases' weights.
     basis : {"auto", "lda", "triplets"} or array of shape (n_basis, n_features), default="auto"
         "lda": Fisher's discriminants of the surroundings of k-means centers, at two scales.
-        "triplets": the like from triplets, where there are no labels. "auto" is "lda" with labels,
+        "triplets": the same from triplets, where there are no labels. "auto" is "lda" with labels,
         "triplets" without. An array is taken as it is; the paper's bases have length 1, and so
         have those of ``find_bases``, for many fits to one data set.
     n_basis : int, default=None

@@ -195,7 +195,7 @@ class BestByHinge:
         return bool(self._report(Progress(progress.n_iter, value, progress.params, progress.step)))
 
     def composed(self, reason: str) -> Composed:
-        """What has been found, and why the search for it ended."""
+        """The best weights found, and why the search ended."""
         history = np.array(self.history)
         return Composed(self.weights, self.problem.bases, self.n_iter, reason, history)
 
