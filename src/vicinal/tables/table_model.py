@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.classifier import ANNClassifier
@@ -21,6 +22,68 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vicinal.tables.selection import FitSettings
+
+
+class TableColumns(TransformerMixin, BaseEstimator):
+    """The columns of a table as features: a step that transforms, with nothing left to fit.
+
+    Parameters
+    ----------
+    plans : tuple of ColumnPlan
+    """
+
+    def __init__(self, plans: tuple[ColumnPlan, ...]) -> None:
+        self.plans = plans
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, frame: pd.DataFrame, y: object = None) -> TableColumns:
+        """Nothing: the plans were made on the training table."""
+        return self
+
+    def transform(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> FloatArray:
+        """The features X (n, d) of a table; its columns are found by name, in any order.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        ignore_unseen : bool
+            Let a category that did not occur in training be none of the known ones.
+        """
+        used = [plan for plan in self.plans if plan.kind != "dropped"]
+        absent = [repr(plan.name) for plan in used if plan.name not in frame.columns]
+        if absent:
+            there = ", ".join(map(repr, frame.columns[:12]))
+            there += ", …" if len(frame.columns) > 12 else ""
+            raise TableError(
+                f"missing column(s) {', '.join(absent)}; the table has {there}: rename a column, "
+                "or add it (empty, if the values are unknown: they are filled as in training)"
+            )
+        blocks = [encode(frame[plan.name], plan, ignore_unseen=ignore_unseen) for plan in used]
+        return np.hstack(blocks)
+
+    def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
+        """What the features X (n, d) were made of: column → (n,) values in its own units."""
+        return {plan.name: restore(X[:, block], plan) for plan, block in self.blocks()}
+
+    def blocks(self) -> Iterator[tuple[ColumnPlan, slice]]:
+        """Every used column with its features."""
+        start = 0
+        for plan in self.plans:
+            stop = start + len(plan.feature_names)
+            if stop > start:
+                yield plan, slice(start, stop)
+            start = stop
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Of the d features that the columns become."""
+        return tuple(name for plan in self.plans for name in plan.feature_names)
+
+    def get_feature_names_out(self, names: object = None) -> NDArray[np.object_]:
+        """The same as scikit-learn has them."""
+        return np.asarray(self.feature_names, dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +211,7 @@ class TableModel:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Of the d features that the columns become."""
-        return tuple(name for plan in self.columns for name in plan.feature_names)
+        return TableColumns(self.columns).feature_names
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -178,30 +241,15 @@ class TableModel:
         ignore_unseen : bool
             Let a category that did not occur in training be none of the known ones.
         """
-        used = [plan for plan in self.columns if plan.kind != "dropped"]
-        absent = [repr(plan.name) for plan in used if plan.name not in frame.columns]
-        if absent:
-            there = ", ".join(map(repr, frame.columns[:12]))
-            there += ", …" if len(frame.columns) > 12 else ""
-            raise TableError(
-                f"missing column(s) {', '.join(absent)}; the table has {there}: rename a column, "
-                "or add it (empty, if the values are unknown: they are filled as in training)"
-            )
-        blocks = [encode(frame[plan.name], plan, ignore_unseen=ignore_unseen) for plan in used]
-        return np.hstack(blocks)
+        return TableColumns(self.columns).transform(frame, ignore_unseen=ignore_unseen)
 
     def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
         """What the features X (n, d) were made of: column → (n,) values in its own units."""
-        return {plan.name: restore(X[:, block], plan) for plan, block in self.blocks()}
+        return TableColumns(self.columns).restore(X)
 
     def blocks(self) -> Iterator[tuple[ColumnPlan, slice]]:
         """Every used column with its features."""
-        start = 0
-        for plan in self.columns:
-            stop = start + len(plan.feature_names)
-            if stop > start:
-                yield plan, slice(start, stop)
-            start = stop
+        return TableColumns(self.columns).blocks()
 
     def predict(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> NDArray[Any]:
         """(n,) classes; parameters as of :meth:`prepare`."""
@@ -240,3 +288,10 @@ class TableModel:
         roles = ColumnRoles(state["target"], state["id_column"], state["group_column"])
         parts = {name: state[name] for name in ("estimator", "ids", "rows", "provenance")}
         return cls(columns=columns, roles=roles, **parts)
+
+
+@anatomy.register
+def _(model: TableModel) -> FittedModel:
+    """The estimator, after the columns of the table."""
+    columns = TableColumns(model.columns)
+    return replace(model.fitted, preparation=(columns, *model.fitted.preparation))

@@ -11,6 +11,9 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from vicinal.exceptions import TableError
+from vicinal.export import to_npy
+from vicinal.fitted_model import anatomy
+from vicinal.reporting import examine
 from vicinal.tables.row_explanation import explain_row
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
@@ -158,3 +161,18 @@ def test_nothing_to_learn_from(table):
         TableModel.fit(table[["y"]], "y")
     with pytest.raises(TableError, match="no column 'z'; the columns are name, kind"):
         TableModel.fit(table, "z")
+
+
+def test_a_table_model_is_taken_apart_like_any_other(model, table):
+    fitted = anatomy(model)
+    A = fitted.prepare(table)
+    np.testing.assert_array_equal(A, model.prepare(table))
+    np.testing.assert_array_equal(fitted.voting().probabilities(A), model.predict_proba(table))
+
+
+def test_a_report_takes_a_table_as_it_is(models, table):
+    found = examine(models["gmml"], table, table["y"])
+    assert found.features == models["gmml"].feature_names
+    assert found.headline.scores[0].accuracy > 0.6
+    with pytest.raises(TypeError, match="cannot be exported"):
+        to_npy(models["gmml"], "nowhere")
