@@ -120,7 +120,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         "weight_decay": NOT_NEGATIVE,
         "validation_fraction": Number(0, 0.9),
         "temperature": Choice(("auto",), POSITIVE),
-        "module": Choice((None,), Instance(nn.Module)),
+        "module": Choice((None,), Instance(nn.Module, "a torch.nn.Module")),
     }
 
     def __init__(

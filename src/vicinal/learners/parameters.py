@@ -102,10 +102,8 @@ class Instance:
     """An object of a class."""
 
     kind: type
-
-    @property
-    def words(self) -> str:
-        return f"a {self.kind.__name__}"
+    words: str
+    """The class with its article, as users know it."""
 
     def check(self, name: str, value: object) -> None:
         if not isinstance(value, self.kind):

@@ -138,7 +138,7 @@ def test_progress_is_logged(iris, caplog):
         ({"n_components": 0}, "n_components"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
-        ({"temperature": "hot"}, "number or 'auto'"),
+        ({"temperature": "hot"}, "use 'auto', or a finite number"),
         ({"module": "resnet"}, "torch.nn.Module"),
         ({"gamma": -1.0}, "gamma"),
     ],
