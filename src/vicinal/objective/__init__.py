@@ -1,1 +1,1 @@
-"""What is minimized: soft averages, losses, neighbor sets, and the objective they compose."""
+"""The objectives that are minimized, and their parts: soft averages, losses, neighbor sets."""

@@ -43,7 +43,7 @@ class TorchSweep:
         self._ids = labels.ids[:, : self.n]
         self._sides = [side for side in (0, 1) if complete[side]]
         self._gammas = gammas
-        # Equal distances count as ties: then they must not depend on who asks.
+        # Equal distances count as ties: d_ij and d_ji must then be the same number.
         self._direct = any(math.isinf(gamma) for gamma in gammas)
         self.state = torch.full((4, self.n), FAR, dtype=Z.dtype, device=Z.device)
         """(4, n) the extreme distance and the sum of either side, FAR where pass 1 has not been."""
