@@ -66,7 +66,7 @@ def parse_duration(text: str) -> float:
 
 
 def seconds_of(max_time: str | None) -> float | None:
-    """Seconds of --max-time; what is no time is a usage error."""
+    """Seconds of --max-time; a text that is not a time is a usage error."""
     try:
         return None if max_time is None else parse_duration(max_time)
     except ValueError as error:
@@ -81,7 +81,7 @@ def ignores_unseen(unseen: str) -> bool:
 
 
 def require_column(frame: Any, name: str | None, option: str) -> None:
-    """A name that is no column is a usage error."""
+    """A name that is not a column is a usage error."""
     try:
         check_columns(frame, [] if name is None else [name])
     except TableError as error:

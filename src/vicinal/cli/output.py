@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 class ProgressBar:
-    """One bar on stderr, which starts anew with every stage; nothing where that is no terminal."""
+    """One bar on stderr, new with every stage; nothing where that is not a terminal."""
 
     def __init__(self) -> None:
         self._progress = Progress(

@@ -48,7 +48,7 @@ class Encoder:
     Parameters
     ----------
     encode_model : callable
-        ``encode_model(value, name) -> JSON object or None``, for what is no plain value.
+        ``encode_model(value, name) -> JSON object or None``, for what is not a plain value.
     """
 
     encode_model: Callable[[Any, str], Any]

@@ -1,4 +1,4 @@
-"""What the fields of a model must be: kinds of values, with sizes that agree across fields.
+"""Checks of the fields of a model: kinds of values, with sizes that agree across fields.
 
 Sizes have names: n samples, d features, m components, c classes, q metrics. The first field that
 shows a size binds it, every other must agree. A check raises ValueError; the reader of a file turns

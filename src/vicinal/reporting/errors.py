@@ -51,7 +51,7 @@ def calibration(truth: IndexArray, probabilities: FloatArray) -> Calibration:
 
 
 def errors(evaluation: Evaluation, margins: FloatArray, points: IndexArray, name: str) -> Errors:
-    """Confusion, figures a class, calibration, and the points of the smallest margins.
+    """Confusion, figures per class, calibration, and the points of the smallest margins.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from vicinal.validation.out_of_fold import gather_out_of_fold
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.neighbor_search import all_search
 from vicinal.voting.votes import majorities
+
+LabelValues: TypeAlias = NDArray[np.generic]
 
 N_FOLDS = 5
 LARGEST_K = 31
@@ -66,7 +68,7 @@ class Evaluation:
 
 
 def evaluate(
-    fitted: FittedModel, classes: NDArray[Any], train: ReportRows, test: ReportRows | None
+    fitted: FittedModel, classes: LabelValues, train: ReportRows, test: ReportRows | None
 ) -> Evaluation:
     """Held-out predictions where there are held-out rows, out-of-fold ones else."""
     if test is not None:
@@ -76,7 +78,7 @@ def evaluate(
     return _cross_validated(fitted, classes, train)
 
 
-def aligned(probabilities: FloatArray, known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
+def aligned(probabilities: FloatArray, known: LabelValues, classes: LabelValues) -> FloatArray:
     """(q, c) over all the classes from columns of the ``known`` ones."""
     full = np.zeros((len(probabilities), len(classes)))
     full[:, np.searchsorted(classes, known)] = probabilities
@@ -84,7 +86,7 @@ def aligned(probabilities: FloatArray, known: NDArray[Any], classes: NDArray[Any
 
 
 def _held_out(
-    fitted: FittedModel, classes: NDArray[Any], train: ReportRows, test: ReportRows
+    fitted: FittedModel, classes: LabelValues, train: ReportRows, test: ReportRows
 ) -> Evaluation:
     votes = fitted.voting().fitted_to(train.A, classes[train.codes])
     plain, k = plain_predictions(train.A, train.codes, test.A)
@@ -100,7 +102,7 @@ def _held_out(
     )
 
 
-def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: ReportRows) -> Evaluation:
+def _out_of_fold(model: ANNClassifier, classes: LabelValues, train: ReportRows) -> Evaluation:
     rows = np.asarray(model.oof_rows_, dtype=np.intp)
     codes = train.codes[rows]
     return Evaluation(
@@ -117,7 +119,7 @@ def _out_of_fold(model: ANNClassifier, classes: NDArray[Any], train: ReportRows)
     )
 
 
-def _cross_validated(fitted: FittedModel, classes: NDArray[Any], train: ReportRows) -> Evaluation:
+def _cross_validated(fitted: FittedModel, classes: LabelValues, train: ReportRows) -> Evaluation:
     n, codes = len(train.codes), train.codes
     folds = _folds(codes)
 
@@ -156,7 +158,7 @@ def _plain_out_of_fold(A: FloatArray, codes: IndexArray, folds: list[Fold]) -> I
     return gather_out_of_fold(predictions, folds, np.zeros_like(codes))
 
 
-def _refitted(fitted: FittedModel, X: Any, y: NDArray[Any], rows: IndexArray) -> Pipeline:
+def _refitted(fitted: FittedModel, X: Any, y: LabelValues, rows: IndexArray) -> Pipeline:
     """The model, fitted to some of the rows."""
     with warnings.catch_warnings():  # the fit of all the rows has said so already
         warnings.simplefilter("ignore", ConvergenceWarning)

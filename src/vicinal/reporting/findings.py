@@ -1,4 +1,4 @@
-"""What a report says, as frozen values: computed once, drawn by the page and by ``vicinal.plot``.
+"""The content of a report as frozen values, drawn by the page and by ``vicinal.plot``.
 
 Rows are indices into the points that are shown, classes are codes into ``Findings.classes``, and
 features are indices into ``Findings.features``; -1 stands for "none".
@@ -106,7 +106,7 @@ class Direction:
     spread: float
     """Fraction of the variance of the transformed data."""
     loadings: FloatArray
-    """(t,) one a feature shown."""
+    """(t,) one per feature shown."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class NeighborsUsed:
-    """How many neighbors count (Lemma 3): one histogram a side, none where K is a constant."""
+    """How many neighbors count (Lemma 3): one histogram per side, none where K is a constant."""
 
     histograms: tuple[Histogram, ...]
     note: str
@@ -231,7 +231,7 @@ class Findings:
     headline: Headline
     maps: Maps
     metric: MetricFindings | None
-    """None where the metric is no quadratic form of the features."""
+    """None where the metric is not a quadratic form of the features."""
     tuning: Tuning
     errors: Errors
     neighbors: NeighborsUsed

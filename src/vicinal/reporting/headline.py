@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +88,7 @@ def choices(fitted: FittedModel, reasons: Mapping[str, str] | None = None) -> tu
     return tuple(replace(one, why=known.get(one.name, one.why)) for one in given)
 
 
-def number(value: Any) -> str:
+def number(value: object) -> str:
     """A setting as text: at most 4 significant digits, ∞ and − in their own letters."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
         return str(value)

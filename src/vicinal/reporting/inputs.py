@@ -23,7 +23,7 @@ class Inputs:
 
     train: ReportRows
     test: ReportRows | None
-    labels: NDArray[Any]
+    labels: NDArray[np.generic]
     """(c,) the distinct labels of both, sorted."""
     features: tuple[str, ...]
     ids: tuple[str, ...]

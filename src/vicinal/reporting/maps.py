@@ -79,7 +79,7 @@ class MapProjection:
 def project(Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray) -> MapProjection:
     """PCA of the rows ``fit_rows`` of Z (n, m), applied to all of them.
 
-    Where there is only one direction, the second coordinate is no measurement: it separates the
+    Where there is only one direction, the second coordinate is not a measurement: it separates the
     classes and spreads their points, so that they can be seen.
     """
     directions = min(3, Z.shape[1], int(fit_rows.sum()))
@@ -122,7 +122,7 @@ def maps(
     if learned is not None:
         near_after = with_shares(near_after, learned)
     before, after = projections
-    flat = min(before.spread[1], after.spread[1]) == 0  # the height is no measurement
+    flat = min(before.spread[1], after.spread[1]) == 0  # the height is not a measurement
     focus, why = _focus(shown, near_before, near_after)
     return Maps(
         ids=shown.ids,

@@ -96,7 +96,7 @@ def directions(findings: Findings, which: int = 0, *, ax: Axes | None = None) ->
 def _metric(findings: Findings) -> MetricFindings:
     if findings.metric is None:
         raise ValueError(
-            "this model has no matrix M: its distance is no quadratic form of the features"
+            "this model has no matrix M: its distance is not a quadratic form of the features"
         )
     return findings.metric
 
@@ -121,7 +121,7 @@ def tuning_surface(findings: Findings, which: int = 0, *, ax: Axes | None = None
     findings : Findings
         What ``vicinal.reporting.examine`` returns.
     which : int, default=0
-        Of ANNSearchCV: 0 is α × γ, 1 is α × K. Of ANNClassifier: one surface a vote.
+        Of ANNSearchCV: 0 is α × γ, 1 is α × K. Of ANNClassifier: one surface per vote.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 

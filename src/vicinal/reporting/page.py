@@ -167,7 +167,7 @@ def content_policy(style: str, script: str) -> str:
     )
 
 
-def safe_json(value: Any) -> str:
+def safe_json(value: object) -> str:
     r"""JSON that can stand inside a script element, whatever texts it holds.
 
     Parameters
@@ -185,7 +185,7 @@ def safe_json(value: Any) -> str:
     return text
 
 
-def jsonable(value: Any) -> Any:
+def jsonable(value: object) -> Any:
     """Dataclasses as objects, arrays as lists, numbers rounded; NaN and infinity as null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}

@@ -63,7 +63,9 @@ def _committee_surfaces(model: ANNClassifier) -> tuple[Surface, ...]:
     return tuple(_vote_surface(model, results, str(vote)) for vote in _in_order(results["vote"]))
 
 
-def _vote_surface(model: ANNClassifier, results: dict[str, NDArray[Any]], vote: str) -> Surface:
+def _vote_surface(
+    model: ANNClassifier, results: dict[str, NDArray[np.generic]], vote: str
+) -> Surface:
     here = results["vote"] == vote
     pairs = zip(results["configuration"][here], results["iterate"][here], strict=True)
     metrics = [(str(name), int(iterate)) for name, iterate in pairs]
@@ -86,14 +88,14 @@ def _vote_surface(model: ANNClassifier, results: dict[str, NDArray[Any]], vote: 
     )  # fmt: skip
 
 
-def _names(values: NDArray[Any]) -> tuple[str, ...]:
+def _names(values: NDArray[np.generic]) -> tuple[str, ...]:
     return tuple(number(value) for value in values)
 
 
-def _position(values: NDArray[Any], value: Any) -> int:
+def _position(values: NDArray[np.generic], value: Any) -> int:
     return int(np.flatnonzero(values == value)[0])
 
 
-def _in_order(values: NDArray[Any]) -> list[Any]:
+def _in_order(values: NDArray[np.generic]) -> list[Any]:
     """The distinct values in the order of their first appearance."""
     return list(dict.fromkeys(values.tolist()))

@@ -155,7 +155,7 @@ def encode(column: pd.Series, plan: ColumnPlan, *, ignore_unseen: bool = False) 
     return (texts[:, None] == known).astype(np.float64)
 
 
-def restore(block: FloatArray, plan: ColumnPlan) -> NDArray[Any]:
+def restore(block: FloatArray, plan: ColumnPlan) -> NDArray[np.generic]:
     """The column (n,) that ``encode`` made a block of, up to missing values and rounding."""
     if plan.kind == "number":
         return np.asarray(block[:, 0] * plan.scale + plan.mean)
@@ -163,18 +163,18 @@ def restore(block: FloatArray, plan: ColumnPlan) -> NDArray[Any]:
     return np.asarray(values[np.where(block.any(axis=1), block.argmax(axis=1), -1)])
 
 
-def as_texts(column: pd.Series) -> NDArray[Any]:
+def as_texts(column: pd.Series) -> NDArray[np.generic]:
     """Values as texts, "1" for 1, 1.0 and "1" alike, MISSING where there is none."""
     texts = [str(int(v)) if _is_integral(v) else str(v) for v in column.astype(object)]
     return np.where(column.isna(), MISSING, np.array(texts, dtype=object))
 
 
-def _is_integral(value: Any) -> bool:
+def _is_integral(value: object) -> bool:
     return isinstance(value, float | np.floating) and float(value).is_integer()
 
 
 def _numbers(column: pd.Series) -> FloatArray | None:
-    """(n,) with NaN where missing; None if some value is no number."""
+    """(n,) with NaN where missing; None if some value is not a number."""
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
         if column.dtype.kind == "c":
             raise TableError(f"column {str(column.name)!r} holds complex numbers: split it in two")
@@ -236,7 +236,7 @@ def _counts_rows(column: pd.Series) -> bool:
     """Different integers that follow each other, or that the name calls an identifier.
 
     Of a table that was split they follow each other with gaps: 30 or more different ones in a
-    range of 2.5 times as many are no measurement.
+    range of 2.5 times as many are not measurements.
     """
     n = len(column)
     if not pd.api.types.is_integer_dtype(column) or n < 10 or column.isna().any():
@@ -287,7 +287,7 @@ def _not_a_number(column: pd.Series) -> str:
     )
 
 
-def _unseen(name: str, texts: NDArray[Any], plan: ColumnPlan) -> str:
+def _unseen(name: str, texts: NDArray[np.generic], plan: ColumnPlan) -> str:
     values = sorted(set(texts.tolist()))
     shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
     known = ", ".join(plan.categories[:8]) + (", …" if len(plan.categories) > 8 else "")

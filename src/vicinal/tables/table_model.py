@@ -63,7 +63,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         blocks = [encode(frame[plan.name], plan, ignore_unseen=ignore_unseen) for plan in used]
         return np.hstack(blocks)
 
-    def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
+    def restore(self, X: FloatArray) -> dict[str, NDArray[np.generic]]:
         """What the features X (n, d) were made of: column → (n,) values in its own units."""
         return {plan.name: restore(X[:, block], plan) for plan, block in self.blocks()}
 
@@ -122,7 +122,7 @@ class TableModel:
     columns: tuple[ColumnPlan, ...]
     estimator: Any
     roles: ColumnRoles
-    ids: NDArray[Any]
+    ids: NDArray[np.generic]
     rows: FloatArray | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
@@ -214,12 +214,12 @@ class TableModel:
         return TableColumns(self.columns).feature_names
 
     @property
-    def classes(self) -> NDArray[Any]:
+    def classes(self) -> NDArray[np.generic]:
         """(c,) in the order of the probabilities."""
         return np.asarray(self.estimator.classes_)
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> NDArray[np.generic]:
         """(n_rows,) the classes of the training rows."""
         return self.fitted.voting().labels()
 
@@ -243,7 +243,7 @@ class TableModel:
         """
         return TableColumns(self.columns).transform(frame, ignore_unseen=ignore_unseen)
 
-    def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
+    def restore(self, X: FloatArray) -> dict[str, NDArray[np.generic]]:
         """What the features X (n, d) were made of: column → (n,) values in its own units."""
         return TableColumns(self.columns).restore(X)
 
@@ -251,7 +251,7 @@ class TableModel:
         """Every used column with its features."""
         return TableColumns(self.columns).blocks()
 
-    def predict(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> NDArray[Any]:
+    def predict(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> NDArray[np.generic]:
         """(n,) classes; parameters as of :meth:`prepare`."""
         return np.asarray(self.estimator.predict(self.prepare(frame, ignore_unseen=ignore_unseen)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,7 +54,7 @@ class ColumnRoles:
         return as_texts(frame[self.id_column]).astype(str)
 
 
-def class_labels(column: pd.Series) -> NDArray[Any]:
+def class_labels(column: pd.Series) -> NDArray[np.generic]:
     """Labels (n,) of a complete column: integers stay integers, all else becomes text.
 
     Raises
@@ -79,7 +78,7 @@ def class_labels(column: pd.Series) -> NDArray[Any]:
     return texts
 
 
-def labels_like(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
+def labels_like(column: pd.Series, classes: NDArray[np.generic]) -> NDArray[np.generic]:
     """The labels (n,) of another table as those of `classes`, None where they are none of these."""
     known = {str(label): label for label in classes.tolist()}
     return np.array([known.get(text) for text in as_texts(column)], dtype=object)
@@ -113,7 +112,7 @@ class TrainingTable:
 
     columns: tuple[ColumnPlan, ...]
     rows: Rows
-    ids: NDArray[Any]
+    ids: NDArray[np.generic]
 
 
 def prepare_training(
