@@ -143,7 +143,7 @@ class Dense:
             self._H = np.eye(len(step)) * (product / (change @ change))
         seen = self._H @ change
         if self._n_learned <= len(step):
-            enlarged = max(1.0, product / (change @ seen))
+            enlarged = max(1.0, float(product / (change @ seen)))
             self._H, seen = enlarged * self._H, enlarged * seen
         self._n_learned += 1
         crossed = np.outer(step, seen / product)
