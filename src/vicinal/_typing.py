@@ -12,6 +12,8 @@ FloatArray: TypeAlias = NDArray[np.floating]
 """float32 or float64."""
 IndexArray: TypeAlias = NDArray[np.intp]
 """Row indices, class codes and counts."""
+LabelArray: TypeAlias = NDArray[Any]
+"""Labels, targets or groups of any type."""
 Array: TypeAlias = Any
 """A NumPy array, or a tensor of PyTorch, which is not imported for an annotation."""
 

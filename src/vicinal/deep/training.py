@@ -13,6 +13,7 @@ from vicinal._typing import IndexArray
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import embed
 from vicinal.learners.descent import logger
+from vicinal.validation.folds import sample_strata
 
 GROUP = 4
 """Samples of one class that stay together, so that anchors meet their class in every batch."""
@@ -175,9 +176,7 @@ def stratified_split(
     -------
     train, validation : index arrays
     """
-    held = []
-    for code, size in enumerate(np.bincount(codes)):
-        count = min(round(fraction * size), max(0, size - 2))
-        held.append(rng.permutation(np.flatnonzero(codes == code))[:count])
-    validation = np.sort(np.concatenate(held))
+    sizes = np.bincount(codes)
+    held = np.minimum(np.rint(fraction * sizes), np.maximum(0, sizes - 2))
+    validation = sample_strata(codes, held, rng)
     return np.setdiff1d(np.arange(len(codes)), validation), validation

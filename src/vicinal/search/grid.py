@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.ann import ANN
@@ -28,7 +28,7 @@ class Grid:
     gamma: float
 
 
-def check_learner(estimator: Any) -> NeighborLearner:
+def check_learner(estimator: object) -> NeighborLearner:
     """The estimator to search with, None being ANN."""
     if estimator is None:
         return ANN()
@@ -39,7 +39,13 @@ def check_learner(estimator: Any) -> NeighborLearner:
     raise ValueError(f"estimator must be vc.ANN(...) or vc.PNCA(...), got {name}{hint}")
 
 
-def make_grid(estimator: NeighborLearner, alphas: Any, gammas: Any, *, separate: bool) -> Grid:
+def make_grid(
+    estimator: NeighborLearner,
+    alphas: ArrayLike | None,
+    gammas: ArrayLike | None,
+    *,
+    separate: bool,
+) -> Grid:
     """The (α, γ) to try; None is 2⁻⁴ … 2⁴ with the sign of the estimator's α, and 2⁻³ … 2³.
 
     A separate search tries the estimator's own γ too. A learner without γ has γ = 1.
@@ -61,7 +67,7 @@ def make_grid(estimator: NeighborLearner, alphas: Any, gammas: Any, *, separate:
     return Grid(_ascending("alphas", alphas), values, own)
 
 
-def make_n_neighbors(n_neighbors: Any, rule: Rule, folds: list[Fold]) -> IndexArray:
+def make_n_neighbors(n_neighbors: ArrayLike | None, rule: Rule, folds: list[Fold]) -> IndexArray:
     """The K to try, ascending; None is 1, 4, …, 46, as far as there are so many voters."""
     n_voters = min(len(fold.train) for fold in folds)
     if n_neighbors is None:
@@ -77,7 +83,7 @@ def make_n_neighbors(n_neighbors: Any, rule: Rule, folds: list[Fold]) -> IndexAr
     return np.asarray(ks, dtype=np.intp)
 
 
-def _ascending(name: str, values: Any) -> FloatArray:
+def _ascending(name: str, values: ArrayLike) -> FloatArray:
     array = np.unique(np.asarray(values, dtype=np.float64))
     if len(array) == 0 or np.isnan(array).any():
         raise ValueError(f"{name}={values!r} must be at least one real number, and none NaN")

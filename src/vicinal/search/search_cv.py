@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vicinal._typing import FloatArray
+from vicinal._typing import FloatArray, LabelArray, Seed
 from vicinal.learners.descent import show_log
 from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit, take_fit_metadata
 from vicinal.learners.labeled_data import encode_labels
@@ -25,6 +25,7 @@ from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.parameters import check_choice
 from vicinal.search.fold_search import (
     FoldSearch,
+    SearchResults,
     SearchSetup,
     Trial,
     check_rows,
@@ -44,7 +45,6 @@ from vicinal.search.grid import (
     make_n_neighbors,
     warm_start_chain,
 )
-from vicinal.search.search_results import Results
 from vicinal.validation.folds import make_folds
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.neighbor_search import search_backend
@@ -146,7 +146,7 @@ class ANNSearchCV(
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: NeighborLearner | None = None,
         *,
         alphas: ArrayLike | None = None,
         gammas: ArrayLike | None = None,
@@ -155,10 +155,10 @@ class ANNSearchCV(
         rule: Literal["vote", "class_mean"] = "vote",
         warm_start: bool = True,
         standardize: bool = False,
-        cv: Any = 5,
+        cv: object = 5,
         refit: bool = True,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -175,7 +175,7 @@ class ANNSearchCV(
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+    def fit(self, X: object, y: object, **metadata: Any) -> Self:
         """Search, and fit the best setting to all data.
 
         Parameters
@@ -205,7 +205,7 @@ class ANNSearchCV(
         setup = SearchSetup(estimator, rows, ks, self.rule, self.standardize)
         with each_warning_once():
             steps, trials = self._search([FoldSearch(setup, fold) for fold in folds], grid)
-        results = Results.of(trials, ks)
+        results = SearchResults.of(trials, ks)
         found = {**_found(results, grid), "classes_": classes, "n_splits_": len(folds)}
         if self.refit:
             i, j = results.best()
@@ -215,7 +215,7 @@ class ANNSearchCV(
         store_fit(self, {**given.attributes, **found})
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> LabelArray:
         """Predict the class of every row of X (n, d)."""
         Z = self._embed(X)
         return self.classifier_.predict(Z)
@@ -270,7 +270,7 @@ class ANNSearchCV(
             return steps, search_folds(searches, steps, **options)
         steps = list(alpha_steps(grid.alphas.tolist(), grid.gamma))
         trials = search_folds(searches, steps, **options)
-        results = Results.of(trials, searches[0].setup.ks)
+        results = SearchResults.of(trials, searches[0].setup.ks)
         alpha = results.points[results.best()[0]].alpha
         more = list(gamma_steps(alpha, grid.gammas.tolist(), grid.gamma))
         added = search_folds(searches, more, **options)
@@ -295,7 +295,7 @@ class ANNSearchCV(
         }
 
 
-def _found(results: Results, grid: Grid) -> dict[str, object]:
+def _found(results: SearchResults, grid: Grid) -> dict[str, object]:
     """The attributes that tell what was tried, and what was best."""
     i, j = results.best()
     best, table = i * len(results.ks) + j, results.table()

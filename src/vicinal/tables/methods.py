@@ -16,7 +16,7 @@ from vicinal.learners.pnca import PNCA
 from vicinal.learners.rvml import RVML
 from vicinal.learners.scml import SCML
 from vicinal.validation.out_of_fold import Rows
-from vicinal.validation.schedule import Stage
+from vicinal.validation.schedule import FitStage
 
 LEARNERS: dict[str, type[MetricLearner]] = {
     learner.__name__.lower(): learner
@@ -34,7 +34,7 @@ def make_learner(method: str, seed: int) -> MetricLearner:
     return learner
 
 
-def fit_learner(learner: MetricLearner, rows: Rows, stage: Stage) -> MetricLearner:
+def fit_learner(learner: MetricLearner, rows: Rows, stage: FitStage) -> MetricLearner:
     """Fit until it is done or the time is up; the callback does not stay in the learner."""
     parameters = learner.get_params()
     watched = "callback" in parameters  # the others have closed forms and take no time

@@ -20,7 +20,7 @@ from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables.methods import METHODS, fit_learner, make_learner
 from vicinal.validation.folds import Fold, stratified_folds, usable_folds
 from vicinal.validation.out_of_fold import Rows, correct_votes
-from vicinal.validation.schedule import Deadline, ProgressListener, Schedule, Stage, run_tasks
+from vicinal.validation.schedule import Deadline, FitStage, ProgressListener, Schedule, run_tasks
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.votes import N_NEIGHBORS
 
@@ -108,7 +108,7 @@ def _too_few(rows: Rows, method: str, error: ValueError) -> str:
 
 
 def _plain(rows: Rows, folds: list[Fold], schedule: Schedule) -> CandidateModel:
-    stage, ks = Stage("plain K-NN", schedule), _usable_k(folds)
+    stage, ks = FitStage("plain K-NN", schedule), _usable_k(folds)
 
     def judge(number: int) -> IndexArray:
         stage.tell(number / len(folds))
@@ -122,7 +122,7 @@ def _plain(rows: Rows, folds: list[Fold], schedule: Schedule) -> CandidateModel:
 
 
 def _automatic(rows: Rows, settings: FitSettings, schedule: Schedule) -> CandidateModel:
-    remaining, stage = schedule.deadline.remaining, Stage("metrics and votes", schedule)
+    remaining, stage = schedule.deadline.remaining, FitStage("metrics and votes", schedule)
     model = ANNClassifier(
         mode="committee" if settings.method == "auto" else "single",
         effort=settings.effort,
@@ -151,7 +151,7 @@ def _learned(
     learner = make_learner(method, settings.seed)
     early = f"{method.upper()} with its defaults, K = {k} of plain K-NN, not cross-validated"
     try:
-        fit_learner(learner, rows, Stage(f"{method}, all rows", schedule))
+        fit_learner(learner, rows, FitStage(f"{method}, all rows", schedule))
     except KeyboardInterrupt:  # a learner keeps what it has learned
         if hasattr(learner, "components_"):
             yield CandidateModel(_pair(learner, k, rows), None, f"{early}, and not converged")
@@ -178,7 +178,7 @@ def _choose_k(
         if deadline.is_over():
             return None
         train, test = (rows.take(part) for part in folds[number])
-        stage = Stage("choice of K", schedule, begin=number / len(folds), share=share)
+        stage = FitStage("choice of K", schedule, begin=number / len(folds), share=share)
         fitted = fit_learner(clone(learner), train, stage)
         if deadline.is_over():  # this metric is not the one that is judged
             return None
@@ -196,9 +196,10 @@ def _choose_k(
 def _search_ann(rows: Rows, learner: ANN, seed: int, schedule: Schedule) -> CandidateModel | None:
     """α, γ and K by ANNSearchCV; None if the time is up before it is done."""
     fits = N_FOLDS * (len(ALPHAS) + len(GAMMAS) - 1)  # γ = 1 is tried with every α
-    count = Stage("choice of α, γ and K", schedule).fit_counter(fits)
+    count = FitStage("choice of α, γ and K", schedule).fit_counter(fits)
+    watched = clone(learner).set_params(callback=count)
     search = ANNSearchCV(
-        clone(learner).set_params(callback=count),
+        watched,
         alphas=ALPHAS,
         gammas=GAMMAS,
         cv=N_FOLDS,
@@ -206,7 +207,7 @@ def _search_ann(rows: Rows, learner: ANN, seed: int, schedule: Schedule) -> Cand
     ).fit(rows.X, rows.y, groups=rows.groups)
     if schedule.deadline.is_over():
         return None
-    for part in (search.estimator, search.best_estimator_):
+    for part in (watched, search.best_estimator_):
         part.set_params(callback=None)
     best = search.best_params_
     how = f"ANN, α = {best['alpha']:g}, γ = {best['gamma']:g}, K = {best['n_neighbors']}"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import check_scalar
 
-from vicinal._typing import IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 
 MOST_PARTS = 20
 """A held-out share is a fraction with a denominator up to this, or 1/s."""
@@ -29,7 +29,7 @@ class Fold(NamedTuple):
 
 
 def make_folds(
-    cv: Any, X: NDArray[Any], y: NDArray[Any], groups: NDArray[Any] | None, random_state: Any
+    cv: object, X: FloatArray, y: LabelArray, groups: LabelArray | None, random_state: Seed
 ) -> list[Fold]:
     """The folds of the `cv` argument of an estimator.
 
@@ -49,7 +49,7 @@ def make_folds(
 
 
 def stratified_folds(
-    n_splits: int, strata: NDArray[Any], groups: NDArray[Any] | None, random_state: Any
+    n_splits: int, strata: LabelArray, groups: LabelArray | None, random_state: Seed
 ) -> list[Fold]:
     """Shuffled folds over which each stratum is spread evenly; a group is never divided.
 
@@ -79,7 +79,7 @@ def stratified_folds(
     return _as_folds(splitter.split(np.zeros((len(strata), 1)), strata, groups))
 
 
-def usable_folds(folds: Iterable[Fold], y: NDArray[Any]) -> list[Fold]:
+def usable_folds(folds: Iterable[Fold], y: LabelArray) -> list[Fold]:
     """The folds with something to test, and two different targets y (n,) to learn from."""
     usable = [fold for fold in folds if len(np.unique(y[fold.train])) > 1 and len(fold.test)]
     if not usable:
@@ -87,7 +87,7 @@ def usable_folds(folds: Iterable[Fold], y: NDArray[Any]) -> list[Fold]:
     return usable
 
 
-def hold_out(y: NDArray[Any], groups: NDArray[Any] | None, share: float, seed: int) -> Fold:
+def hold_out(y: LabelArray, groups: LabelArray | None, share: float, seed: int) -> Fold:
     """Hold out about `share` of the rows: r of s stratified folds, with r/s near the share.
 
     At least two different targets y (n,) remain to learn from.
@@ -123,29 +123,40 @@ def stratified_sample(
     random_state : RandomState or None
         With None the same data always give the same sample.
     """
-    n = len(strata)
+    n, counts = len(strata), np.bincount(strata)
     if n <= size:
         return np.arange(n)
-    order = _shuffled_within(strata, random_state)
-    counts = np.bincount(strata)
-    rank = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)  # place in the stratum
-    of = np.repeat(counts, counts)  # (n,) size of the stratum
-    if at_least is None:
-        # The row of rank r is due in a sample of (r + ½)/count of all; that of rank 0 at once.
-        due = np.where(rank == 0, 0.0, (rank + 0.5) / of)
-        return np.sort(order[np.argsort(due, kind="stable")[:size]])
-    return np.sort(order[rank < np.maximum(np.rint(size * of / n), at_least)])
+    if at_least is not None:
+        sizes = np.maximum(np.rint(size * counts / n), at_least)
+        return sample_strata(strata, sizes, random_state)
+    order, rank = _shuffled_within(strata, random_state)
+    # The row of rank r is due in a sample of (r + ½)/count of all; that of rank 0 at once.
+    due = np.where(rank == 0, 0.0, (rank + 0.5) / counts[strata[order]])
+    return np.sort(order[np.argsort(due, kind="stable")[:size]])
 
 
-def _shuffled_within(strata: IndexArray, random_state: np.random.RandomState | None) -> IndexArray:
-    """(n,) the rows stratum by stratum, each in random order."""
+def sample_strata(
+    strata: IndexArray, sizes: FloatArray | IndexArray, random_state: np.random.RandomState | None
+) -> IndexArray:
+    """Ascending rows: of each stratum s as many as ``sizes[s]``, or all that it has."""
+    order, rank = _shuffled_within(strata, random_state)
+    return np.sort(order[rank < sizes[strata[order]]])
+
+
+def _shuffled_within(
+    strata: IndexArray, random_state: np.random.RandomState | None
+) -> tuple[IndexArray, IndexArray]:
+    """(n,) the rows stratum by stratum, each in random order, and their places in the stratum."""
     if random_state is None:
-        return np.lexsort((np.random.default_rng(0).permutation(len(strata)), strata))
-    members = (np.flatnonzero(strata == stratum) for stratum in np.unique(strata))
-    return np.concatenate([random_state.permutation(rows) for rows in members])
+        order = np.lexsort((np.random.default_rng(0).permutation(len(strata)), strata))
+    else:
+        members = (np.flatnonzero(strata == stratum) for stratum in np.unique(strata))
+        order = np.concatenate([random_state.permutation(rows) for rows in members])
+    counts = np.bincount(strata)
+    return order, np.arange(len(strata)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def _as_folds(splits: Iterable[tuple[Any, Any]]) -> list[Fold]:
+def _as_folds(splits: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Fold]:
     with warnings.catch_warnings():
         # A class may have fewer rows than there are folds: it is then missing from some.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.kernels.cpu.class_neighbors import MEMORY, NeighborIndex
 from vicinal.validation.folds import Fold
 from vicinal.voting.neighbor_search import all_search, class_search
@@ -24,12 +23,12 @@ class Rows:
     """Rows X (n, d), their targets y (n,), and what else ``fit`` takes per row."""
 
     X: FloatArray
-    y: NDArray[Any]
-    groups: NDArray[Any] | None = None
-    sample_weight: NDArray[Any] | None = None
+    y: LabelArray
+    groups: LabelArray | None = None
+    sample_weight: LabelArray | None = None
 
     @property
-    def metadata(self) -> dict[str, NDArray[Any]]:
+    def metadata(self) -> dict[str, LabelArray]:
         """The keywords of ``fit`` that are given."""
         given = {"sample_weight": self.sample_weight, "groups": self.groups}
         return {name: values for name, values in given.items() if values is not None}
@@ -41,8 +40,8 @@ class Rows:
 
 
 def gather_out_of_fold(
-    predictions: Iterable[NDArray[Any]], folds: Sequence[Fold], default: NDArray[Any]
-) -> NDArray[Any]:
+    predictions: Iterable[LabelArray], folds: Sequence[Fold], default: LabelArray
+) -> LabelArray:
     """Put together the predictions of every row by the folds that did not learn from it.
 
     Parameters
@@ -105,12 +104,12 @@ def correct_votes(
 
 def predict_all_k(
     references: FloatArray,
-    labels: NDArray[Any],
+    labels: LabelArray,
     queries: FloatArray,
     ks: IndexArray,
     rule: Rule,
     backend: str = "auto",
-) -> NDArray[Any]:
+) -> LabelArray:
     """(number of K, q) labels that the references (n, m), (n,) give to the queries (q, m)."""
     present, codes = np.unique(labels, return_inverse=True)  # a fold may lack a class
     winners = _class_mean_winners if rule == "class_mean" else _vote_winners

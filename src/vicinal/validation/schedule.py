@@ -145,7 +145,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 @dataclass(frozen=True)
-class Stage:
+class FitStage:
     """One stage of a computation, which tells its progress and stops at the deadline."""
 
     name: str

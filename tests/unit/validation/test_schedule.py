@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numba
 import pytest
 
-from vicinal.validation.schedule import Deadline, Schedule, Stage, run_tasks, thread_count
+from vicinal.validation.schedule import Deadline, FitStage, Schedule, run_tasks, thread_count
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -72,8 +72,8 @@ def test_stages_tell_their_progress_and_stop_at_the_deadline():
     told = []
     deadline = Deadline.after(None)
     schedule = Schedule(deadline, listener=lambda stage, done: told.append((stage, done)))
-    third = Stage("fits", schedule, begin=0.25, share=0.25)
-    whole = Stage("fit", schedule)
+    third = FitStage("fits", schedule, begin=0.25, share=0.25)
+    whole = FitStage("fit", schedule)
     assert not third.callback(10)(SimpleNamespace(n_iter=4))
     assert not third.callback(None)(SimpleNamespace(n_iter=4))
     assert not whole.callback(None)(SimpleNamespace(n_iter=4))
@@ -86,7 +86,7 @@ def test_stages_tell_their_progress_and_stop_at_the_deadline():
     deadline.interrupted.set()
     assert whole.callback(10)(SimpleNamespace(n_iter=4))
     assert count(SimpleNamespace(n_iter=2))
-    Stage("nobody listens", Schedule()).tell(0.5)
+    FitStage("nobody listens", Schedule()).tell(0.5)
 
 
 def test_thread_count():
