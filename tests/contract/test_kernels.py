@@ -56,7 +56,7 @@ def naive_sweep(comparisons, Z, V, respond, alpha, beta, symmetric, rows):
         d_s = np.array([np.sum((Z[i] - Z[j]) ** 2) for j in S])
         d_d = np.array([np.sum((Z[i] - Z[j]) ** 2) for j in D])
         s, t = soft_average(d_s, alpha), soft_average(d_d, beta)
-        _, ds, dt = respond(np.array([i]), np.array([s]), np.array([t]))
+        _, ds, dt, _ = respond(np.array([i]), np.array([s]), np.array([t]))
         W[i, S] += ds[0] * soft_weights(d_s, alpha)
         W[i, D] += dt[0] * soft_weights(d_d, beta)
     delta = np.diag(W.sum(axis=1) + W.sum(axis=0))
@@ -70,13 +70,13 @@ class Recorder:
         rng = np.random.default_rng(seed)
         self.ds = rng.standard_normal(n) * (rng.random(n) < 0.6)
         self.dt = rng.standard_normal(n) * (self.ds != 0)
-        self.values = rng.standard_normal(n)
+        self.values, self.seconds = rng.standard_normal((2, n))
         self.s, self.t, self.visits = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, int)
 
     def __call__(self, rows, s, t):
         self.s[rows], self.t[rows] = s, t
         self.visits[rows] += 1
-        return Response(self.values[rows], self.ds[rows], self.dt[rows])
+        return Response(self.values[rows], self.ds[rows], self.dt[rows], self.seconds[rows])
 
 
 def sweep(kernel, Z, V, respond, **options):
@@ -84,11 +84,14 @@ def sweep(kernel, Z, V, respond, **options):
 
     def answer(rows, s, t):
         answers = respond(np.asarray(rows), np.asarray(s), np.asarray(t))
-        return Response(*map(kernel.asarray, answers))
+        return Response(*(kernel.asarray(a) for a in answers if a is not None))
 
     points = kernel.asarray(Z)
     result = kernel.sweep(points, points if V is Z else kernel.asarray(V), answer, **options)
-    return SweepResult(float(result.total(result.value)), result.total(result.laplacian))
+    second = float(result.total(kernel.asarray(result.second)))
+    return SweepResult(
+        float(result.total(result.value)), result.total(result.laplacian), second=second
+    )
 
 
 def assert_half(got, expected, V, exact):
@@ -129,6 +132,7 @@ def test_equals_the_naive_loops(kernel, case, alpha, symmetric):
     expected = naive_sweep(comparisons, Z, V, naive, alpha, 1.0, symmetric, comparisons.anchors)
     assert_half(got.laplacian, expected, V, exact=symmetric or bound.half_is_cheaper)
     assert got.value == pytest.approx(mine.values[comparisons.anchors].sum())
+    assert got.second == pytest.approx(mine.seconds[comparisons.anchors].sum())
     np.testing.assert_allclose(mine.s, naive.s, rtol=1e-9)
     np.testing.assert_allclose(mine.t, naive.t, rtol=1e-9)
     assert set(mine.visits[comparisons.anchors]) == {1}

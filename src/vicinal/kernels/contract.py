@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -20,6 +20,8 @@ class Response(NamedTuple):
     """(b,) its derivative with respect to s."""
     dt: Array
     """(b,) its derivative with respect to t."""
+    second: Array | None = None
+    """(b,) another value of every row, which is only summed."""
 
 
 Respond: TypeAlias = Callable[[Array, Array, Array], Response]
@@ -80,6 +82,8 @@ class SweepResult:
     """The sum of the values that ``respond`` gave."""
     laplacian: Array
     """(n, c) the Laplacian, or a half of it, applied to V."""
+    second: Array = field(default=0.0, kw_only=True)
+    """The sum of the second values, zero where there are none."""
 
     @property
     def rounding(self) -> float:
@@ -168,6 +172,17 @@ class Push(SweepResult):
     """Triplets with a positive hinge."""
 
 
+def hinge_losses(
+    hinges: FloatArray, squared: bool, width: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """h or h², and the slopes, for h ≥ 0; the kink of h smoothed over ``width`` above it."""
+    if squared:
+        return hinges**2, 2.0 * hinges
+    slopes = np.where(hinges >= width, 1.0, hinges / width if width > 0 else 0.0)
+    slopes = np.where(hinges > 0, slopes, 0.0)
+    return slopes * (hinges - 0.5 * width * slopes), slopes
+
+
 class PushKernel(Protocol):
     """Bound to the targets of n points; knows distances and hinges, no weights, no pull."""
 
@@ -179,10 +194,13 @@ class PushKernel(Protocol):
         squared: bool,
         symmetric: bool,
         rows: IndexArray | None = None,
+        width: float = 0.0,
     ) -> Push:
         """The push of the anchors ``rows`` (all by default) among the points Z (n, m).
 
         V (n, c) and ``symmetric`` are those of :meth:`Kernel.sweep`; ``squared`` chooses the hinge.
+        The kink of the plain hinge is smoothed over ``width``, by a parabola above it; the second
+        value is the sum of the hinges as they are.
         """
         ...
 

@@ -6,7 +6,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, HostKernel, IndexLists, Respond, SweepResult
+from vicinal.kernels.contract import (
+    Comparisons,
+    HostKernel,
+    IndexLists,
+    Respond,
+    Response,
+    SweepResult,
+)
 
 BLOCK_ELEMENTS = 2**22
 
@@ -31,21 +38,23 @@ class ReferenceKernel(HostKernel):
         """See :meth:`vicinal.kernels.contract.Kernel.sweep`."""
         n = len(Z)
         rows = self._comparisons.anchors if rows is None else rows
-        values, out = np.zeros(n), np.zeros(V.shape)  # (n, c)
+        values, seconds, out = np.zeros(n), np.zeros(n), np.zeros(V.shape)  # (n, c)
         block = max(1, BLOCK_ELEMENTS // n)
         for start in range(0, len(rows), block):
             anchors = rows[start : start + block]
             D = cdist(Z[anchors], Z, "sqeuclidean")  # (b, n)
             s, r_similar = masked_soft_average(D, self._similar(anchors, n), alpha)
             t, r_dissimilar = masked_soft_average(D, self._dissimilar(anchors, n), beta)
-            values[anchors], ds, dt = respond(anchors, s, t)
+            values[anchors], ds, dt, second = Response(*respond(anchors, s, t))
+            seconds[anchors] = 0.0 if second is None else second
             W = ds[:, None] * r_similar + dt[:, None] * r_dissimilar  # (b, n)
             scale = 1.0 if symmetric else 0.5
             out += scale * W.sum(axis=0)[:, None] * V
             out[anchors] += scale * W.sum(axis=1)[:, None] * V[anchors] - W @ V
             if symmetric:
                 out -= W.T @ V[anchors]
-        return SweepResult(float(values.sum()), out.astype(V.dtype, copy=False))
+        laplacian = out.astype(V.dtype, copy=False)
+        return SweepResult(float(values.sum()), laplacian, second=float(seconds.sum()))
 
     def _similar(self, rows: IndexArray, n: int) -> np.ndarray:
         """(b, n) which points are in the similar set of which row."""

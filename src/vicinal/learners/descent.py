@@ -24,7 +24,7 @@ from vicinal.learners.parameters import (
     check_n_components,
 )
 from vicinal.objective.parametrization import Factor, Metric, Parametrization
-from vicinal.solvers import SOLVERS, Problem, Progress, Solution
+from vicinal.solvers import SOLVERS, Problem, Progress, Solution, solver_of
 
 logger = logging.getLogger("vicinal")
 
@@ -90,6 +90,11 @@ ALONE = (
     "another class"
 )
 STANDARDIZE = "raise either, or standardize the features"
+FAILED = {
+    "stalled": "the objective no longer decreases, but the smallest subgradient is not negligible",
+    "unbounded": "the objective has no minimum; use another loss, or regularization",
+}
+"""Reasons to stop, other than the limits that were set, for which a fit has not converged."""
 
 CONSTRAINTS: ParameterConstraints = {
     "n_components": OPTIONAL_COUNT,
@@ -183,11 +188,16 @@ def descend(
     """
     leg = options.refresh_every or options.max_iter
 
+    def solver(problem: Problem) -> Callable[..., Solution]:
+        # A problem that is soon replaced by another is not worth smoothing.
+        name, lasting = options.solver, options.refresh_every is None
+        return solver_of(name, problem) if lasting else SOLVERS[name]
+
     def solve(problem: Problem, params: FloatArray, n_iter: int) -> Solution:
         report = fit_callback(
             options.name, options.callback, options.verbose, n_iter, to_components
         )
-        return SOLVERS[options.solver](
+        return solver(problem)(
             problem,
             params,
             max_iter=min(leg, options.max_iter - n_iter),
@@ -269,6 +279,8 @@ def store_solution(
     name = type(learner).__name__
     if found.stop_reason == "interrupted":
         raise KeyboardInterrupt(f"{name} was interrupted; what it had learned is kept")
+    if found.stop_reason in FAILED:
+        warn_user(f"{name} did not converge: {FAILED[found.stop_reason]}.", ConvergenceWarning)
     if found.stop_reason == "max_iter" and advice is not None:
         warn_user(
             f"{name} stopped after max_iter={found.n_iter} iterations before it converged to "

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, IndexLists, Push, PushKernel
+from vicinal.kernels.contract import Comparisons, IndexLists, Push, PushKernel, hinge_losses
 from vicinal.objective.pair_sums import pair_distances, pair_laplacian
-from vicinal.objective.parametrization import Parametrization
+from vicinal.objective.parametrization import Coordinates, Parametrization
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,50 @@ class LMNNObjective:
         self, params: FloatArray, rows: IndexArray | None = None
     ) -> tuple[float, FloatArray]:
         """E and ∂E/∂params; with ``rows``, unbiased estimates from these of the anchors."""
+        value, gradient, _ = self._evaluate(params, rows, 0.0)
+        return value, gradient
+
+    def smoothed(self, params: FloatArray, width: float) -> tuple[float, FloatArray, float]:
+        """E with the kinks of its hinges smoothed over this width, its gradient, and E itself."""
+        return self._evaluate(params, None, width)
+
+    def _evaluate(
+        self, params: FloatArray, rows: IndexArray | None, width: float
+    ) -> tuple[float, FloatArray, float]:
         anchors = self.anchors if rows is None else self.anchors[rows]
         weight = self.push_weight * self.n_rows / len(anchors)
         L = self.parametrization.factor(params)
         Z = self.X @ L.T  # (n, m)
         V, symmetric = self.parametrization.operand(self.X, Z)
-        push = self.push.sweep(Z, V, squared=self.squared, symmetric=symmetric, rows=anchors)
+        push = self.push.sweep(
+            Z, V, squared=self.squared, symmetric=symmetric, rows=anchors, width=width
+        )
         gradient = self.parametrization.pull_back(
             params, self.X, weight * push.laplacian, symmetric=symmetric
         )
         pull, pull_gradient = self.parametrization.linear(params, self.pull)
-        return pull + weight * push.value, gradient + pull_gradient
+        value, exact = float(pull + weight * push.value), float(pull + weight * push.second)
+        return value, gradient + pull_gradient, exact
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether E is not differentiable everywhere."""
+        return not self.squared
+
+    @property
+    def height(self) -> float:
+        """The number of anchors, a natural size of E."""
+        return float(self.n_rows)
+
+    @property
+    def bound(self) -> float:
+        """A number that E is never below."""
+        return 0.0
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """The coordinates in which the features are about uncorrelated and of one size."""
+        return self.parametrization.coordinates(self.X)
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest feasible parameters."""
@@ -70,6 +103,7 @@ class TripletPush:
         squared: bool,
         symmetric: bool,
         rows: IndexArray | None = None,
+        width: float = 0.0,
     ) -> Push:
         """See :meth:`vicinal.kernels.contract.PushKernel.sweep`."""
         i, j, l = self._i, self._j, self._l  # noqa: E741
@@ -79,7 +113,7 @@ class TripletPush:
         hinges = 1.0 + pair_distances(Z, i, j) - pair_distances(Z, i, l)
         active = hinges > 0
         i, j, l, hinges = i[active], j[active], l[active], hinges[active]  # noqa: E741
-        slopes = 2.0 * hinges if squared else np.ones(len(hinges))
+        losses, slopes = hinge_losses(hinges, squared, width)
         laplacian = pair_laplacian(
             np.concatenate([i, i]),
             np.concatenate([j, l]),
@@ -87,8 +121,7 @@ class TripletPush:
             V,
             symmetric,
         )
-        value = float((hinges**2 if squared else hinges).sum())
-        return Push(value, laplacian, len(hinges))
+        return Push(float(losses.sum()), laplacian, len(hinges), second=float(hinges.sum()))
 
 
 def targets_of_triplets(i: IndexArray, j: IndexArray, n: int) -> Comparisons:

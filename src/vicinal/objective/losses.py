@@ -38,6 +38,9 @@ class Loss:
     value: Elementwise
     slope: Elementwise
     convex: bool = False
+    nonnegative: bool = False
+    smoothing: Callable[[Array, float], tuple[Array, Array]] | None = None
+    """For a loss with a kink: ℓ_w(z) and ℓ_w′(z) for a width w, smooth, with 0 ≤ ℓ − ℓ_w ≤ w/2."""
     takes_tensors: bool = False
     """Whether both functions take tensors; otherwise they are given NumPy arrays only."""
 
@@ -57,6 +60,12 @@ def array_namespace(z: Array) -> ModuleType:
 def _hinge_slope(z: Array) -> Array:
     """1 where z > −1, else 0."""
     return array_namespace(z).asarray(z > -1.0, dtype=z.dtype)
+
+
+def _smoothed_hinge(z: Array, width: float) -> tuple[Array, Array]:
+    """A parabola where 0 < 1 + z < width, and beyond it a line of slope 1 (Huber)."""
+    slope = ((1.0 + z) / width).clip(0.0, 1.0)
+    return slope * (1.0 + z - 0.5 * width * slope), slope
 
 
 def _softplus(z: Array) -> Array:
@@ -84,16 +93,24 @@ def _ones(z: Array) -> Array:
 
 _built_in = partial(Loss, takes_tensors=True)
 
-HINGE = _built_in("hinge", lambda z: (1.0 + z).clip(0.0), _hinge_slope, convex=True)
+HINGE = _built_in(
+    "hinge",
+    lambda z: (1.0 + z).clip(0.0),
+    _hinge_slope,
+    convex=True,
+    nonnegative=True,
+    smoothing=_smoothed_hinge,
+)
 SQUARED_HINGE = _built_in(
     "squared_hinge",
     lambda z: (1.0 + z).clip(0.0) ** 2,
     lambda z: 2.0 * (1.0 + z).clip(0.0),
     convex=True,
+    nonnegative=True,
 )
-LOGISTIC = _built_in("logistic", _softplus, _sigmoid, convex=True)
+LOGISTIC = _built_in("logistic", _softplus, _sigmoid, convex=True, nonnegative=True)
 LINEAR = _built_in("linear", lambda z: z, _ones, convex=True)
-SIGMOID = _built_in("sigmoid", _sigmoid, _sigmoid_slope)
+SIGMOID = _built_in("sigmoid", _sigmoid, _sigmoid_slope, nonnegative=True)
 
 LOSSES = {loss.name: loss for loss in (HINGE, SQUARED_HINGE, LOGISTIC, LINEAR, SIGMOID)}
 

@@ -9,9 +9,9 @@ from numbers import Real
 import numpy as np
 
 from vicinal._typing import Array, FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, Kernel, Response, SweepResult
+from vicinal.kernels.contract import Comparisons, Kernel, Respond, Response, SweepResult
 from vicinal.objective.losses import Loss
-from vicinal.objective.parametrization import Parametrization
+from vicinal.objective.parametrization import Coordinates, Parametrization
 
 PROMISED = 1e-5
 """The relative error of a gradient, where a kernel's exponents are rounded."""
@@ -49,30 +49,53 @@ class NeighborObjective:
         self, params: FloatArray, rows: IndexArray | None = None
     ) -> tuple[float, FloatArray]:
         """J and ∂J/∂params; with ``rows``, unbiased estimates from these of the anchors."""
-        pull, pull_gradient = self.parametrization.linear(params, self.pull)
-        sweep, symmetric = self._sweep(params, rows)
-        value, gradient = self._sums(params, sweep, symmetric)
-        # A mini-batch is an estimate: its noise is larger than any rounding.
-        if rows is None and sweep.rounding > 0:
-            # An error ε of the exponents is one of about εJ/‖θ‖ of the gradient.
-            size = float(np.linalg.norm(gradient + pull_gradient) * np.linalg.norm(params))
-            finer = sweep.refined(PROMISED * size / abs(value) if value else np.inf)
-            if finer is not sweep:
-                value, gradient = self._sums(params, finer, symmetric)
-        return value + pull, gradient + pull_gradient
-
-    def _sweep(self, params: FloatArray, rows: IndexArray | None) -> tuple[SweepResult, bool]:
-        """The kernel's sums over the anchors, and whether they have the whole Laplacian."""
-        kernel = self.kernel
         anchors = None if rows is None else self.comparisons.anchors[rows]
         scale = 1.0 if anchors is None else self.n_rows / len(anchors)
+        respond = partial(self._respond, scale)
+        value, gradient, _ = self._evaluate(params, respond, self.alpha, anchors)
+        return value, gradient
+
+    def smoothed(self, params: FloatArray, width: float) -> tuple[float, FloatArray, float]:
+        """J with its kinks smoothed over this width, its gradient, and J itself.
+
+        The kink of the loss is smoothed over the width in z. That of a maximum (α = −∞) or of a
+        minimum (α = ∞) is by a finite exponent at which a soft average of n values is off by
+        γ·width at most, for |b(α) − b(±∞)| ≤ ln(n)/|α|. An exponent that is finite but larger is
+        reduced to this one as well, since it bends J as sharply.
+        """
+        most = max(2, int(self.comparisons.n_similar.max()))
+        sharpest = float(np.log(most)) / (self.gamma * width)
+        alpha = min(max(self.alpha, -sharpest), sharpest)
+        respond = partial(self._respond_smoothed, width)
+        value, gradient, exact = self._evaluate(params, respond, alpha)
+        if alpha != self.alpha:
+            exact, _ = self.value_and_gradient(params)
+        return value, gradient, exact
+
+    def _evaluate(
+        self,
+        params: FloatArray,
+        respond: Respond,
+        alpha: float,
+        anchors: IndexArray | None = None,
+    ) -> tuple[float, FloatArray, float]:
+        """The sum of the responses' values, its gradient, the sum of the second ones; with pull."""
+        kernel = self.kernel
+        pull, pull_gradient = self.parametrization.linear(params, self.pull)
         Z = kernel.embed(self.X, self.parametrization.factor(params))  # (n, m)
         V, symmetric = self.parametrization.operand(
             self.X, Z, half_is_cheaper=kernel.half_is_cheaper
         )
-        respond = partial(self._respond, scale)
-        sweep = kernel.sweep(Z, V, respond, alpha=self.alpha, symmetric=symmetric, rows=anchors)
-        return sweep, symmetric
+        sweep = kernel.sweep(Z, V, respond, alpha=alpha, symmetric=symmetric, rows=anchors)
+        value, gradient = self._sums(params, sweep, symmetric)
+        # A mini-batch is an estimate: its noise is larger than any rounding.
+        if anchors is None and sweep.rounding > 0:
+            # An error ε of the exponents is one of about εJ/‖θ‖ of the gradient.
+            size = float(np.linalg.norm(gradient + pull_gradient) * np.linalg.norm(params))
+            finer = sweep.refined(PROMISED * size / abs(value) if value else np.inf)
+            if finer is not sweep:
+                sweep, (value, gradient) = finer, self._sums(params, finer, symmetric)
+        return value + pull, gradient + pull_gradient, float(sweep.total(sweep.second)) + pull
 
     def _sums(
         self, params: FloatArray, sweep: SweepResult, symmetric: bool
@@ -89,6 +112,37 @@ class NeighborObjective:
         value, slope = self.loss.value_and_slope(z)
         slope = w * slope / self.gamma
         return Response(w * value, slope, -slope)
+
+    def _respond_smoothed(self, width: float, rows: Array, s: Array, t: Array) -> Response:
+        """w_i ℓ(z_i), smoothed, its derivatives in s_i and t_i, and w_i ℓ(z_i) itself."""
+        z = (s - t + self.shift[rows]) / self.gamma
+        w = self.weights[rows]
+        exact, slope = self.loss.value_and_slope(z)
+        value = exact
+        if self.loss.smoothing is not None:
+            value, slope = self.loss.smoothing(z, width)
+        slope = w * slope / self.gamma
+        return Response(w * value, slope, -slope, w * exact)
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether J is not differentiable everywhere."""
+        return self.loss.smoothing is not None or np.isinf(self.alpha)
+
+    @property
+    def height(self) -> float:
+        """The sum of the weights of the anchors, a natural size of J."""
+        return float(self.weights[self.comparisons.anchors].sum())
+
+    @property
+    def bound(self) -> float:
+        """A number that J is never below."""
+        return 0.0 if self.loss.nonnegative else -np.inf
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """The coordinates in which the features are about uncorrelated and of one size."""
+        return self.parametrization.coordinates(self.X)
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest feasible parameters."""

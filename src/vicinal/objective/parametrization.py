@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
 from vicinal._typing import Array, FloatArray
+
+SMALLEST_VARIANCE = 0.01
 
 
 class Parametrization(Protocol):
@@ -36,6 +39,24 @@ class Parametrization(Protocol):
         """The nearest feasible parameters."""
         ...
 
+    def coordinates(self, X: Array) -> Coordinates:
+        """Coordinates of the parameters that suit the samples X (n, d), which are centered."""
+        ...
+
+
+class Coordinates(NamedTuple):
+    """A linear change θ = Aη of the parameters, after which descents need fewer steps."""
+
+    to_params: Callable[[FloatArray], FloatArray]
+    """θ = Aη."""
+    from_params: Callable[[FloatArray], FloatArray]
+    """η = A⁻¹θ."""
+    gradient: Callable[[FloatArray], FloatArray]
+    """∂J/∂η = Aᵀ ∂J/∂θ."""
+
+
+SAME = Coordinates(lambda params: params, lambda params: params, lambda gradient: gradient)
+
 
 class Factor:
     """Parameters L (m, d), M = LᵀL: every L is feasible, m < d gives a low rank."""
@@ -63,6 +84,24 @@ class Factor:
     def project(self, params: FloatArray) -> FloatArray:
         return params
 
+    def coordinates(self, X: Array) -> Coordinates:
+        """Of L = ηA, with A such that the samples XAᵀ are nearly uncorrelated, of variance 1.
+
+        Directions of the standardized samples with a variance below 0.01 count as if it were that:
+        they are mostly noise, and are not to be learned before all others.
+        """
+        scatter = X.T @ X / len(X)
+        C = np.asarray(scatter.cpu() if hasattr(scatter, "cpu") else scatter, dtype=np.float64)
+        largest = float(C.diagonal().max())
+        if not 0 < largest < np.inf:
+            return SAME
+        # A feature that is constant but for rounding keeps the unit of the largest.
+        spread = np.sqrt(np.where(C.diagonal() > 1e-12 * largest, C.diagonal(), largest))
+        variances, axes = eigh(C / np.outer(spread, spread))
+        sizes = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
+        A, inverse = (axes / sizes) @ axes.T / spread, spread[:, None] * (axes * sizes) @ axes.T
+        return Coordinates(lambda L: L @ A, lambda L: L @ inverse, lambda gradient: gradient @ A.T)
+
 
 class Metric:
     """Parameters M (d, d), positive semidefinite: convex wherever the objective is."""
@@ -87,6 +126,10 @@ class Metric:
         eigenvalues, vectors = eigh(_symmetric(params))
         kept = eigenvalues > 0
         return (vectors[:, kept] * eigenvalues[kept]) @ vectors[:, kept].T
+
+    def coordinates(self, X: Array) -> Coordinates:
+        """Those of M itself: the projected gradient takes more steps in any others."""
+        return SAME
 
 
 def _symmetric(M: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@
     "lbfgs"  lbfgs                           quasi-Newton                       no constraint
     "sgd"    stochastic                      mini-batches of rows               any convex set
 
-For an objective with kinks, `solver_for` gives "apg" and "lbfgs" in a form that smooths the kinks
+For an objective with kinks, `solver_of` gives "apg" and "lbfgs" in a form that smooths the kinks
 less and less (``smoothing.py``), and that says whether it has reached the minimum. The others stop
 short of it.
 
@@ -34,7 +34,11 @@ from vicinal.solvers.accelerated import accelerated_projected_gradient
 from vicinal.solvers.lbfgs import lbfgs
 from vicinal.solvers.problem import Callback, Problem, Progress, Solution, StopReason
 from vicinal.solvers.projected_gradient import projected_gradient
-from vicinal.solvers.smoothing import smoothed_lbfgs, smoothed_projected_gradient
+from vicinal.solvers.smoothing import (
+    KinkedProblem,
+    smoothed_lbfgs,
+    smoothed_projected_gradient,
+)
 from vicinal.solvers.stochastic import stochastic
 
 SOLVERS: Mapping[str, Callable[..., Solution]] = MappingProxyType(
@@ -51,15 +55,18 @@ SMOOTHING_SOLVERS: Mapping[str, Callable[..., Solution]] = MappingProxyType(
 )
 
 
-def solver_for(name: str, *, kinked: bool) -> Callable[..., Solution]:
-    """The solver of that name, for a problem with kinks or without."""
-    return SMOOTHING_SOLVERS.get(name, SOLVERS[name]) if kinked else SOLVERS[name]
+def solver_of(name: str, problem: Problem) -> Callable[..., Solution]:
+    """The solver of that name, in the form that suits the problem."""
+    if name in SMOOTHING_SOLVERS and isinstance(problem, KinkedProblem) and problem.has_kinks:
+        return SMOOTHING_SOLVERS[name]
+    return SOLVERS[name]
 
 
 __all__ = [
     "SMOOTHING_SOLVERS",
     "SOLVERS",
     "Callback",
+    "KinkedProblem",
     "Problem",
     "Progress",
     "Solution",
@@ -69,6 +76,6 @@ __all__ = [
     "projected_gradient",
     "smoothed_lbfgs",
     "smoothed_projected_gradient",
-    "solver_for",
+    "solver_of",
     "stochastic",
 ]

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,19 +55,33 @@ TANGENTS = 30
 """The latest evaluations among which the smallest subgradient is sought."""
 
 
-class Coordinates(NamedTuple):
+class Coordinates(Protocol):
     """A linear change of variables θ = Aη after which a problem is better conditioned."""
 
-    to_params: Callable[[FloatArray], FloatArray]
-    """θ = Aη."""
-    from_params: Callable[[FloatArray], FloatArray]
-    """η = A⁻¹θ."""
-    gradient: Callable[[FloatArray], FloatArray]
-    """∂J/∂η = Aᵀ ∂J/∂θ."""
+    @property
+    def to_params(self) -> Callable[[FloatArray], FloatArray]:
+        """θ = Aη."""
+        ...
+
+    @property
+    def from_params(self) -> Callable[[FloatArray], FloatArray]:
+        """η = A⁻¹θ."""
+        ...
+
+    @property
+    def gradient(self) -> Callable[[FloatArray], FloatArray]:
+        """∂J/∂η = Aᵀ ∂J/∂θ."""
+        ...
 
 
+@runtime_checkable
 class KinkedProblem(Problem, Protocol):
     """A problem that can be smoothed. Its feasible set is the same in its coordinates."""
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether there is anything to smooth."""
+        ...
 
     @property
     def coordinates(self) -> Coordinates:

@@ -25,6 +25,7 @@ def case(n, m, k, *, seed=0, scale=1.0, classes=4):
 def assert_same(fast, slow):
     assert fast.n_active == slow.n_active
     assert_allclose(fast.value, slow.value, rtol=1e-11)
+    assert_allclose(fast.second, slow.second, rtol=1e-11)
     size = np.abs(slow.laplacian).max()
     assert_allclose(fast.laplacian, slow.laplacian, rtol=1e-9, atol=1e-10 * size)
 
@@ -54,6 +55,25 @@ def test_matches_the_reference(n, m, k, scale, squared, symmetric):
         Impostors(targets).sweep(Z, V, rows=rows, **flags),
         ReferenceImpostors(targets).sweep(Z, V, rows=rows, **flags),
     )
+
+
+@FLAGS
+@pytest.mark.parametrize("width", [1e-3, 0.5, 100.0])
+def test_smoothed_hinges(width, symmetric):
+    """Below the hinges, by half the width for each active triplet at most; slopes of value."""
+    Z, targets = case(61, 3, 3)
+    flags = {"squared": False, "symmetric": symmetric, "width": width}
+    slow = ReferenceImpostors(targets).sweep(Z, Z, **flags)
+    assert_same(Impostors(targets).sweep(Z, Z, **flags), slow)
+    sharp = ReferenceImpostors(targets).sweep(Z, Z, squared=False, symmetric=symmetric)
+    assert slow.second == sharp.value
+    assert 0 <= sharp.value - slow.value <= width / 2 * sharp.n_active
+    if symmetric:  # the Laplacian of W applied to Z is half the gradient in Z
+        move = 1e-6 * np.random.default_rng(2).standard_normal(Z.shape)
+        ahead, behind = (
+            ReferenceImpostors(targets).sweep(Z + step, Z, **flags).value for step in (move, -move)
+        )
+        assert_allclose(ahead - behind, 4 * np.vdot(slow.laplacian, move), rtol=1e-4)
 
 
 @LOSSES

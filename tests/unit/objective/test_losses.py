@@ -135,6 +135,33 @@ def test_rows_at_the_kink_and_beyond_cost_nothing(name):
     assert_array_equal(slope(name, -1.0, below, -5.0), 0.0)
 
 
+@given(
+    z=st.floats(-30, 30),
+    width=st.floats(1e-6, 10.0),
+    narrower=st.floats(0.01, 1.0),
+)
+def test_smoothed_hinge_is_below_the_hinge_by_half_the_width_at_most(z, width, narrower):
+    z = np.array([z])
+    value, slope = LOSSES["hinge"].smoothing(z, width)
+    gap = LOSSES["hinge"].value(z) - value
+    assert -1e-12 <= gap[0] <= width / 2 + 1e-12
+    assert 0 <= slope[0] <= 1
+    assert LOSSES["hinge"].smoothing(z, narrower * width)[0] >= value - 1e-12
+
+
+def test_slope_of_the_smoothed_hinge_is_its_derivative():
+    z, step, width = np.linspace(-2, 1, 301) + 1e-4, 1e-7, 0.3
+    smoothing = LOSSES["hinge"].smoothing
+    quotient = (smoothing(z + step, width)[0] - smoothing(z - step, width)[0]) / (2 * step)
+    np.testing.assert_allclose(smoothing(z, width)[1], quotient, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_which_losses_have_kinks_and_which_are_never_negative(name):
+    assert (LOSSES[name].smoothing is not None) == (name == "hinge")
+    assert LOSSES[name].nonnegative == (LOSSES[name].value(np.array([-5.0]))[0] >= 0)
+
+
 def test_hinge_slope_jumps_to_one_right_of_the_kink():
     assert slope("hinge", np.nextafter(-1.0, 0.0))[0] == 1.0
 

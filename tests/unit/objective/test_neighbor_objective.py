@@ -639,3 +639,68 @@ def test_a_sample_projects_as_the_whole_does():
     objective = make(parametrization=Metric())
     M = np.diag([1.0, -2.0, 0.5, -0.1])
     assert_array_equal(sampled(objective, 4).project(M), objective.project(M))
+
+
+# ------------------------------------------------------------------------------------- smoothing
+
+
+@BACKENDS
+@pytest.mark.parametrize("shape", ["M", "L square", "L wide"])
+@pytest.mark.parametrize("alpha", [1.0, -0.7, -25.0, INF, -INF])
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_smoothed_objective(backend, shape, alpha, loss):
+    """J comes with it; the difference is bounded by the width; the gradient is that of J_w."""
+    objective = make(
+        loss=loss, alpha=alpha, backend=backend, parametrization=parametrization_of(shape)
+    )
+    params = start(shape)
+    exact, _ = objective.value_and_gradient(params)
+    for width in (1.0, 0.1, 1e-3):
+        value, gradient, given = objective.smoothed(params, width)
+        assert_allclose(given, exact, rtol=1e-12)
+        assert abs(exact - value) <= 1.5 * width * objective.height
+        if alpha < 0:
+            assert value <= exact * (1 + 1e-12)
+        if width > 0.05:
+            E = np.random.default_rng(0).standard_normal(params.shape)
+            E = E + E.T if shape == "M" else E
+            quotient = derivative(
+                lambda h, E=E, width=width: objective.smoothed(params + h * E, width)[0], h=1e-6
+            )
+            assert_allclose(np.vdot(gradient, E), quotient, rtol=1e-4, atol=1e-7)
+
+
+def test_which_objectives_have_kinks():
+    assert make(loss="hinge").has_kinks
+    assert make(loss="logistic", alpha=-INF).has_kinks
+    assert not make(loss="logistic", alpha=-40.0).has_kinks
+    assert make(loss="logistic").bound == 0.0
+    assert make(loss="linear").bound == -INF
+    objective = make(similar=3)
+    assert_allclose(objective.height, objective.weights[objective.comparisons.anchors].sum())
+
+
+@pytest.mark.parametrize("units", [1.0, 1e2])
+def test_coordinates_are_a_linear_change_and_do_not_depend_on_units(units):
+    X, offsets, weights = points()
+    X = X @ np.diag([1.0, units, 1.0 / units, 1.0])
+    objective = make(data=(X, offsets, weights))
+    to_params, from_params, gradient = objective.coordinates
+    L, G = np.random.default_rng(0).standard_normal((2, 3, 4))
+    assert_allclose(to_params(from_params(L)), L, rtol=1e-6, atol=1e-9)
+    assert_allclose(np.vdot(to_params(L), G), np.vdot(L, gradient(G)), rtol=1e-8)
+    Z = X @ to_params(np.eye(4)).T
+    assert_allclose(Z.T @ Z / len(Z), np.eye(4), atol=1e-6)
+
+
+def test_coordinates_of_metrics_and_of_constant_features_stay():
+    X, offsets, weights = points()
+    objective = make(parametrization=Metric())
+    M = np.arange(16.0).reshape(4, 4)
+    assert all(change(M) is M for change in objective.coordinates)
+    constant = X * np.array([1.0, 0.0, 1.0, 1.0])
+    to_params, from_params, _ = make(data=(constant, offsets, weights)).coordinates
+    assert np.isfinite(to_params(np.eye(4))).all()
+    assert_allclose(to_params(from_params(np.eye(4))), np.eye(4), atol=1e-9)
+    nothing = make(data=(0.0 * X, offsets, weights))
+    assert_array_equal(nothing.coordinates.to_params(np.eye(4)), np.eye(4))

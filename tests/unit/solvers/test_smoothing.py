@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,14 +12,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
-from vicinal.solvers import SMOOTHING_SOLVERS, SOLVERS, lbfgs, solver_for
+from vicinal.solvers import SMOOTHING_SOLVERS, SOLVERS, lbfgs, solver_of
 from vicinal.solvers.smoothing import (
-    Coordinates,
     Stage,
     smallest_in_hull,
     smoothed_lbfgs,
     smoothed_projected_gradient,
 )
+
+
+class Coordinates(NamedTuple):
+    to_params: Callable
+    from_params: Callable
+    gradient: Callable
+
+
+class LeastSquares:
+    n_rows = 1
+
+    def value_and_gradient(self, params, rows=None):
+        return float(params @ params), 2 * params
+
+    def project(self, params):
+        return params
+
 
 NONE = Coordinates(lambda x: x, lambda x: x, lambda g: g)
 
@@ -30,6 +48,7 @@ class Hinges:
     """J = Σ_i [1 − a_iᵀx]₊ + ρ/2·‖x‖², over all x or x ≥ 0; the kink is a parabola w wide."""
 
     bound = 0.0
+    has_kinks = True
 
     def __init__(self, A, rho=1.0, *, positive=False, coordinates=NONE):
         self.A, self.rho, self.positive, self.coordinates = A, rho, positive, coordinates
@@ -266,11 +285,11 @@ def test_smallest_in_hull_of_zeros():
     np.testing.assert_allclose(smallest_in_hull([np.zeros(2), np.zeros(2)]), [0.5, 0.5])
 
 
-def test_problems_without_kinks_keep_their_solver():
-    assert all(solver_for(name, kinked=False) is solver for name, solver in SOLVERS.items())
-    assert solver_for("lbfgs", kinked=True) is smoothed_lbfgs
-    assert solver_for("apg", kinked=True) is smoothed_projected_gradient
-    assert [solver_for(name, kinked=True) for name in ("pgd", "sgd")] == [
-        SOLVERS["pgd"],
-        SOLVERS["sgd"],
-    ]
+def test_only_problems_with_kinks_are_smoothed():
+    kinked, smooth, unknown = Hinges.random(0), Hinges.random(0), LeastSquares()
+    smooth.has_kinks = False
+    assert solver_of("lbfgs", kinked) is smoothed_lbfgs
+    assert solver_of("apg", kinked) is smoothed_projected_gradient
+    for name, solver in SOLVERS.items():
+        assert solver_of(name, smooth) is solver_of(name, unknown) is solver
+    assert [solver_of(name, kinked) for name in ("pgd", "sgd")] == [SOLVERS["pgd"], SOLVERS["sgd"]]

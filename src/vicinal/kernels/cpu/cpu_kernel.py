@@ -16,7 +16,14 @@ import numba
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, HostKernel, IndexLists, Respond, SweepResult
+from vicinal.kernels.contract import (
+    Comparisons,
+    HostKernel,
+    IndexLists,
+    Respond,
+    Response,
+    SweepResult,
+)
 from vicinal.kernels.cpu.inner_loops import QUAD
 from vicinal.kernels.cpu.layout import (
     MIN_POINTS,
@@ -123,7 +130,8 @@ class _Evaluation:
         self._use_similar = comparisons.similar is None
         self._use_dissimilar = comparisons.dissimilar is None
         self._lay_out(unmoved)
-        self._values, self._slope_sums = np.zeros(len(Z)), np.zeros(len(Z))
+        self._values, self._seconds = np.zeros(len(Z)), np.zeros(len(Z))
+        self._slope_sums = np.zeros(len(Z))
         self._product = np.zeros((len(Z), self._VT.shape[0]))
 
     # -- layout ------------------------------------------------------------------------------
@@ -189,7 +197,8 @@ class _Evaluation:
             rows = self.placed.order[anchors]
             s, t = averages.reshape(-1, 2)[taken].T
             similar, dissimilar = self._forward_lists(rows, s, t)
-            self._values[rows], ds, dt = respond(rows, s, t)
+            self._values[rows], ds, dt, second = Response(*respond(rows, s, t))
+            self._seconds[rows] = 0.0 if second is None else second
             coefficients = np.zeros((len(quads), QUAD, 2))
             worth = coefficients.reshape(-1, 2)  # (4q, 2) of every place, those of padding 0
             worth[taken, 0] = ds if self._use_similar else 0.0
@@ -254,7 +263,8 @@ class _Evaluation:
                 out -= part.transposed.T[self.placed.position, :c]
             if part.listed.size:
                 out += part.listed
-        return SweepResult(float(self._values.sum()), out.astype(self._V.dtype, copy=False))
+        laplacian = out.astype(self._V.dtype, copy=False)
+        return SweepResult(float(self._values.sum()), laplacian, second=float(self._seconds.sum()))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, Push
+from vicinal.kernels.contract import Comparisons, Push, hinge_losses
 from vicinal.kernels.cpu.inner_loops import QUAD, quad_distances
 from vicinal.kernels.cpu.jit import compiled, inner
 from vicinal.kernels.cpu.layout import (
@@ -60,11 +60,12 @@ class ReferenceImpostors:
         squared: bool,
         symmetric: bool,
         rows: IndexArray | None = None,
+        width: float = 0.0,
     ) -> Push:
         """See :meth:`vicinal.kernels.contract.PushKernel.sweep`."""
         rows = self._targets.anchors if rows is None else rows
         classes = self._targets.class_of_row
-        value, n_active = 0.0, 0
+        value, second, n_active = 0.0, 0.0, 0
         out = np.zeros(V.shape)  # (n, c)
         block = max(1, BLOCK_ELEMENTS // len(Z))
         for start in range(0, len(rows), block):
@@ -75,8 +76,9 @@ class ReferenceImpostors:
                 targets = self._targets.similar.of(np.array([i]))  # type: ignore[union-attr]
                 others = classes != classes[i]
                 hinges = np.maximum(0.0, 1.0 + d[targets, None] - d[others])  # (k, others)
-                slopes = 2.0 * hinges if squared else (hinges > 0).astype(np.float64)
-                value += float((hinges**2 if squared else hinges).sum())
+                losses, slopes = hinge_losses(hinges, squared, width)
+                value += float(losses.sum())
+                second += float(hinges.sum())
                 n_active += int((hinges > 0).sum())
                 w[targets] += slopes.sum(axis=1)
                 w[others] -= slopes.sum(axis=0)
@@ -85,7 +87,7 @@ class ReferenceImpostors:
             out[anchors] += scale * W.sum(axis=1)[:, None] * V[anchors] - W @ V
             if symmetric:
                 out -= W.T @ V[anchors]
-        return Push(value, out, n_active)
+        return Push(value, out, n_active, second=second)
 
 
 class Impostors:
@@ -103,9 +105,11 @@ class Impostors:
         squared: bool,
         symmetric: bool,
         rows: IndexArray | None = None,
+        width: float = 0.0,
     ) -> Push:
         """See :meth:`vicinal.kernels.contract.PushKernel.sweep`."""
         rows = self._targets.anchors if rows is None else rows
+        hinge = Hinge(squared, float(width))
         position, points = _lay_out(self._targets, Z, V)
         blocks = list(_blocks(np.sort(position[rows]), points))
         n_threads = 1
@@ -115,7 +119,7 @@ class Impostors:
 
         def run(share: int) -> Sums:
             # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
-            return _run(blocks[share::n_threads], points, squared, symmetric, product, row_sums)
+            return _run(blocks[share::n_threads], points, hinge, symmetric, product, row_sums)
 
         if n_threads == 1:
             parts = [run(0)]
@@ -172,7 +176,7 @@ def _blocks(positions: IndexArray, points: Points) -> Iterator[Block]:
 def _run(
     blocks: list[Block],
     points: Points,
-    squared: bool,
+    hinge: Hinge,
     symmetric: bool,
     product: FloatArray,
     row_sums: FloatArray,
@@ -183,11 +187,11 @@ def _run(
         rows=row_sums,
         columns=np.zeros(len(row_sums)),
         transposed=np.zeros(product.shape if symmetric else (0, 0)),
-        value=np.zeros(1),
+        value=np.zeros(2),
         active=np.zeros(1, dtype=np.int64),
     )
     for quads, labels, real in blocks:
-        push(quads, labels, real, points, squared, symmetric, sums)
+        push(quads, labels, real, points, hinge, symmetric, sums)
     return sums
 
 
@@ -198,8 +202,16 @@ def _assemble(parts: list[Sums], V: FloatArray, position: IndexArray, symmetric:
     if symmetric:
         for part in parts:
             out -= part.transposed
-    value = sum(float(part.value[0]) for part in parts)
-    return Push(value, out[position], sum(int(part.active[0]) for part in parts))
+    value, second = (sum(float(part.value[k]) for part in parts) for k in (0, 1))
+    active = sum(int(part.active[0]) for part in parts)
+    return Push(value, out[position], active, second=second)
+
+
+class Hinge(NamedTuple):
+    """The loss of a triplet."""
+
+    squared: bool
+    width: float  # over which the kink of the plain hinge is smoothed
 
 
 class Points(NamedTuple):
@@ -223,7 +235,7 @@ class Sums(NamedTuple):
     rows: np.ndarray  # (n,) W 1; likewise
     columns: np.ndarray  # (n,) Wᵀ 1
     transposed: np.ndarray  # (n, c) Wᵀ V, or empty
-    value: np.ndarray  # (1,) Σ of the hinges or of their squares
+    value: np.ndarray  # (2,) Σ of the losses, and of the hinges
     active: np.ndarray  # (1,) how many are positive
 
 
@@ -284,13 +296,14 @@ def _add(sums, V, anchor, other, weight, symmetric, product):
 
 
 @inner
-def _add_anchor(p, found, distances, n_found, shift, points, squared, symmetric, gains, sums):
+def _add_anchor(p, found, distances, n_found, shift, points, loss_of, symmetric, gains, sums):
     """One row of W: its impostors ``found``, at ``distances`` + shift, against its targets."""
     start, stop = points.indptr[p], points.indptr[p + 1]
     thresholds = points.distances[start:stop]  # without the margin
     gains[: stop - start] = 0
     product = sums.product[p]
-    value, active, row_sum = 0.0, 0, 0.0
+    squared, width = loss_of.squared, loss_of.width
+    value, second, active, row_sum = 0.0, 0.0, 0, 0.0
     for e in range(n_found):
         gap = 1.0 - (distances[e] + shift)
         loss = 0.0
@@ -298,8 +311,13 @@ def _add_anchor(p, found, distances, n_found, shift, points, squared, symmetric,
             hinge = gap + thresholds[t]
             if hinge <= 0:
                 break
-            slope = 2.0 * hinge if squared else 1.0
-            value += hinge * hinge if squared else hinge
+            if squared:
+                slope = 2.0 * hinge
+                value += hinge * hinge
+            else:
+                slope = 1.0 if hinge >= width else hinge / width
+                value += slope * (hinge - 0.5 * width * slope)
+            second += hinge
             active += 1
             gains[t] += slope
             loss += slope
@@ -312,11 +330,12 @@ def _add_anchor(p, found, distances, n_found, shift, points, squared, symmetric,
             _add(sums, points.V, p, points.indices[start + t], gains[t], symmetric, product)
     sums.rows[p] = row_sum
     sums.value[0] += value
+    sums.value[1] += second
     sums.active[0] += active
 
 
 @compiled
-def push(quads, labels, real, points, squared, symmetric, sums):
+def push(quads, labels, real, points, hinge, symmetric, sums):
     """Add the rows of W of the anchors in ``quads`` (q, 4), classes ``labels``, to the sums."""
     n, m = points.norms.shape[0], points.ZT.shape[0]
     A = np.empty((QUAD, m))
@@ -345,6 +364,4 @@ def push(quads, labels, real, points, squared, symmetric, sums):
             p = quads[q, r]
             shift = points.norms[p]
             n_found = _pick(D[r], runs, count, limits[r] - shift, found, distances)
-            _add_anchor(
-                p, found, distances, n_found, shift, points, squared, symmetric, gains, sums
-            )
+            _add_anchor(p, found, distances, n_found, shift, points, hinge, symmetric, gains, sums)

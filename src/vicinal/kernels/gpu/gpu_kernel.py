@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, Respond, SweepResult
+from vicinal.kernels.contract import Comparisons, Respond, Response, SweepResult
 from vicinal.kernels.gpu.panel import FAR, WIDEST, Labels, feature_blocks
 from vicinal.kernels.gpu.ranks import Ranks
 from vicinal.kernels.gpu.tiling import memory_for_tiles, tiles_fit
@@ -173,14 +173,16 @@ class GpuKernel:
         if share is not None:
             anchors = anchors[(anchors >= share[0]) & (anchors < share[1])]
         sweep = self.evaluate(request.Z, request.alpha, request.beta, level=level)
-        value, ds, dt = request.respond(anchors, *sweep.soft_averages(anchors))
+        answer = request.respond(anchors, *sweep.soft_averages(anchors))
+        value, ds, dt, second = Response(*answer)
         slopes = self.ranks.sum(self.slopes(anchors, ds, dt))
         sweep.share_state(anchors, request.anchors)
         laplacian = sweep.laplacian(request.V, slopes, share)
         if share is not None:  # the other rows are those of other ranks
             laplacian = pad(laplacian, (0, 0, share[0], self.n - share[1]))
         laplacian = laplacian if request.symmetric else 0.5 * laplacian
-        return GpuSweepResult(value.sum(), laplacian, self, request)
+        seconds = torch.zeros_like(value) if second is None else second
+        return GpuSweepResult(value.sum(), laplacian, self, request, second=seconds.sum())
 
     def slopes(self, anchors: Tensor, ds: Tensor, dt: Tensor) -> Tensor:
         """(2, n) float64: ∂J/∂s and ∂J/∂t of every row, 0 for those that are not anchors."""
