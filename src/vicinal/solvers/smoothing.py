@@ -46,6 +46,8 @@ TIGHTEST = 1e-3
 ACCURACY = 100.0
 """ε/J of the certificate, relative to ``tol``: where steps shrink by 1 % from one to the next, 100
 times the last decrease is left."""
+BEST_ACCURACY = 1e-5
+"""What rounding leaves of a certificate where kinks are narrow: ``tol`` may ask for more."""
 STATIONARY = 10.0
 """‖g‖·‖θ‖/J of the certificate, relative to ε/J: near a minimum this is of the first order in the
 distance from the minimum, and what J can still fall is of the second."""
@@ -234,7 +236,7 @@ class _Continuation:
     ) -> None:
         self._problem, self._coordinates, self._solver = problem, problem.coordinates, solver
         self._max_iter, self._tol, self._callback = max_iter, tol, callback
-        self._accuracy = min(max(ACCURACY * tol, 1e-6), 0.1)
+        self._accuracy = max(ACCURACY * tol, BEST_ACCURACY)
         self._n_iter = 0
 
     def run(self, start: ArrayLike) -> Solution:
@@ -264,11 +266,17 @@ class _Continuation:
             elif tol > self._tol:
                 tol = self._tol
             elif stage.certifies(end, self._accuracy):
-                return "stationary" if self._n_iter else "gradient"
+                return "gradient" if self._is_flat(stage, end) else "stationary"
             elif found.stop_reason == "step" or tol <= TIGHTEST * self._tol:
                 return "stalled"
             else:
                 tol *= SHRINK
+
+    def _is_flat(self, stage: Stage, end: Tangent) -> bool:
+        """Whether the start has no gradient, though J is not negligible there."""
+        drop = norm(end.gradient) * norm(end.params)
+        small = end.exact - self._problem.bound <= stage.limit(end, self._accuracy)
+        return self._n_iter == 0 and not small and drop <= self._tol * abs(end.exact)
 
     def _first_width(self) -> float:
         """The mean loss of a row: about how far rows are from their kinks. At most 1."""

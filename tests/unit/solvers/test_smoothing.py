@@ -198,7 +198,16 @@ def test_coordinates_undo_bad_units():
 def test_start_at_the_minimum_takes_no_step():
     separated = Hinges(np.eye(3), rho=0.0)
     solution = smoothed_lbfgs(separated, np.full(3, 2.0), max_iter=50)
-    assert (solution.n_iter, solution.stop_reason, solution.value) == (0, "gradient", 0.0)
+    assert (solution.n_iter, solution.stop_reason, solution.value) == (0, "stationary", 0.0)
+
+
+def test_flat_start_is_told_from_a_minimum_that_costs_nothing():
+    class Flat(Hinges):
+        def smoothed(self, x, width):
+            return 30.0, np.zeros_like(x), 30.0
+
+    solution = smoothed_lbfgs(Flat(np.ones((60, 8))), np.ones(8), max_iter=50)
+    assert (solution.n_iter, solution.stop_reason) == (0, "gradient")
 
 
 def test_warm_start_ends_soon():
