@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from common import ROOT, fill_section
 from deep_contestants import CONTESTANTS, EARLIER, RIVALS
-from deep_evidence import best_candidate, validation_scores
+from deep_evidence import best_candidate, best_trial, validation_scores
 from sklearn.manifold import TSNE
 
 DOCS = ROOT / "docs" / "deep.md"
@@ -30,7 +30,7 @@ Records = list[dict[str, Any]]
 
 def summarize(records: Records, folder: Path) -> None:
     """Write table.md beside the runs, fill docs/deep.md, draw docs/images/deep-*.png."""
-    finished = [r for r in records if r["part"] == "test" and "curve" in r]
+    finished = [r for r in records if r["part"] == "test" and "curve" in r and _is_best(r, records)]
     failed = [r for r in records if "error" in r]
     if not finished:
         raise SystemExit(f"{folder} holds no finished test run")
@@ -49,6 +49,13 @@ def summarize(records: Records, folder: Path) -> None:
             draw_embedding(source, TITLES[data], IMAGES / f"deep-{data}.png")
             pictures.append(f"![{TITLES[data]}, before and after](images/deep-{data}.png)")
     fill_section(DOCS, "deep", "\n\n".join([text, *pictures]))
+
+
+def _is_best(test: dict[str, Any], records: Records) -> bool:
+    """Whether the settings are those that tuning chose; a finer grid may have outdated them."""
+    best = best_trial(records, test["data"], test["loss"], test["steps"] // 2)
+    settings = test["scale"], test["learning_rate"]
+    return best is not None and settings == (best.scale, best.learning_rate)
 
 
 def _data(records: Records) -> list[str]:
@@ -91,7 +98,7 @@ def candidates_table(records: Records, default: str) -> str:
     lines = [
         "**Configurations of ANNLoss by validation**, MAP@R, % on held-out training data",
         "",
-        f"| configuration | {' | '.join(TITLES.values())} | mean |",
+        f"| configuration | {' | '.join(t.split(',')[0] for t in TITLES.values())} | mean |",
         "|---|" + "---|" * (len(TITLES) + 1),
     ]
     for loss, by_data in sorted(scores.items(), key=lambda item: -sum(item[1].values())):
