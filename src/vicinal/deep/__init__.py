@@ -12,5 +12,6 @@ except ModuleNotFoundError as error:
 
 from vicinal.deep.estimator import DeepANN
 from vicinal.deep.loss import ANNLoss, cross_batch_memory
+from vicinal.deep.network import embed
 
-__all__ = ["ANNLoss", "DeepANN", "cross_batch_memory"]
+__all__ = ["ANNLoss", "DeepANN", "cross_batch_memory", "embed"]

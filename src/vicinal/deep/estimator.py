@@ -21,7 +21,14 @@ from torch import nn
 
 from vicinal._typing import FloatArray
 from vicinal.deep.loss import ANNLoss
-from vicinal.deep.network import choose_device, embed, multilayer_perceptron, seeded
+from vicinal.deep.network import (
+    choose_device,
+    embed,
+    embed_tensor,
+    keep_threads,
+    multilayer_perceptron,
+    seeded,
+)
 from vicinal.deep.training import Budget, LabeledRows, Training, stratified_split, train
 from vicinal.learners.descent import show_log
 from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit
@@ -232,11 +239,8 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         X : array-like of shape (n_samples, n_features)
         """
         Z = self.transform(X)
-        n_threads = torch.get_num_threads()
-        try:
+        with keep_threads():
             return self.knn_.predict_proba(Z)
-        finally:  # Numba, starting its threads, sets OpenMP's number, which is also PyTorch's
-            torch.set_num_threads(n_threads)
 
     def _train(
         self, X: FloatArray, codes: NDArray[np.intp], device: torch.device, rng: Any
@@ -251,7 +255,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
             torch.as_tensor(codes, device=device),
         )
         rows, held = stratified_split(codes, self.validation_fraction, rng)
-        loss = self._make_loss(embed(module, data.X)).to(device)
+        loss = self._make_loss(embed_tensor(module, data.X)).to(device)
         training = train(
             module,
             loss,
@@ -288,12 +292,9 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
 
     def _embed(self, X: FloatArray, scaler: StandardScaler, module: nn.Module) -> FloatArray:
         """Embeddings in the precision of X, by a copy of the network on the device."""
-        device = choose_device(self.device)
-        points = torch.as_tensor(scaler.transform(X), device=device)
-        Z = embed(copy.deepcopy(module).to(device, points.dtype), points)
-        if self.normalize:
-            Z = nn.functional.normalize(Z, dim=1)
-        return np.asarray(Z.cpu().numpy())
+        points = torch.as_tensor(scaler.transform(X))
+        module = copy.deepcopy(module).to(choose_device(self.device), points.dtype)
+        return embed(module, points, normalize=self.normalize)
 
     @property
     def _n_features_out(self) -> int:

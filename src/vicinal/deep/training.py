@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,14 +12,13 @@ from torch import Tensor, nn
 
 from vicinal._typing import IndexArray
 from vicinal.deep.loss import ANNLoss
-from vicinal.deep.network import embed
+from vicinal.deep.network import embed_tensor, keep_threads
 from vicinal.learners.descent import logger
 from vicinal.validation.folds import sample_strata
+from vicinal.voting.class_mean import ClassMeanKNN
 
 GROUP = 4
 """Samples of one class that stay together, so that anchors meet their class in every batch."""
-QUERIES = 1024
-"""Number of validation rows that are classified at a time."""
 
 
 @dataclass(frozen=True)
@@ -110,21 +110,17 @@ def train(
 def _score(
     module: nn.Module, loss: ANNLoss, data: LabeledRows, validation: LabeledRows, n_neighbors: int
 ) -> Score:
-    Z = embed(module, data.X)
+    Z = embed_tensor(module, data.X)
     if len(validation.X) == 0:
         return Score(0.0, -float(loss(Z, data.y)))
-    Q = embed(module, validation.X)
-    accuracy = float((vote(Q, Z, data.y, n_neighbors) == validation.y).float().mean())
+    Q = embed_tensor(module, validation.X)
+    if not (Z.isfinite().all() and Q.isfinite().all()):
+        return Score(0.0, -math.inf)  # this training has diverged
+    knn = ClassMeanKNN(min(n_neighbors, len(Z)), rule="vote")
+    with keep_threads():
+        knn.fit(Z.cpu().numpy(), data.y.cpu().numpy())
+        accuracy = knn.score(Q.cpu().numpy(), validation.y.cpu().numpy())
     return Score(accuracy, -float(loss(Q, validation.y, ref_emb=Z, ref_labels=data.y)))
-
-
-def vote(Q: Tensor, Z: Tensor, y: Tensor, n_neighbors: int) -> Tensor:
-    """The most frequent class of the nearest rows of Z, per row of Q; ties to the lowest class."""
-    nearest = [
-        torch.cdist(part, Z).topk(min(n_neighbors, len(Z)), largest=False).indices
-        for part in torch.split(Q, QUERIES)
-    ]
-    return torch.mode(y[torch.cat(nearest)], dim=1).values
 
 
 def class_batches(

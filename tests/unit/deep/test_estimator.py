@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 import vicinal as vc  # noqa: E402
-from vicinal.deep import DeepANN  # noqa: E402
-from vicinal.deep.training import vote  # noqa: E402
+from vicinal.deep import ANNLoss, DeepANN, estimator, training  # noqa: E402
+from vicinal.deep.training import LabeledRows  # noqa: E402
 
 FAST = {"max_epochs": 15, "random_state": 0, "device": "cpu"}
 
@@ -148,9 +148,49 @@ def test_impossible_parameters_are_refused(iris, arguments, message):
         DeepANN(**arguments).fit(*iris)
 
 
-def test_vote_of_validation_rows():
+@pytest.fixture
+def labeled():
+    """Training rows and validation rows of two classes."""
     rng = np.random.RandomState(0)
-    Q, Z, y = rng.standard_normal((40, 3)), rng.standard_normal((90, 3)), rng.randint(0, 3, 90)
-    expected = KNeighborsClassifier(5).fit(Z, y).predict(Q)
-    found = vote(torch.as_tensor(Q), torch.as_tensor(Z), torch.as_tensor(y), 5)
-    np.testing.assert_array_equal(found, expected)
+    X, y = torch.as_tensor(rng.standard_normal((130, 3))), torch.as_tensor(rng.randint(0, 2, 130))
+    return LabeledRows(X, y)[np.arange(90)], LabeledRows(X, y)[np.arange(90, 130)]
+
+
+def test_validation_rows_are_judged_by_the_vote_and_the_loss(labeled):
+    data, held = labeled
+    score = training._score(torch.nn.Identity(), ANNLoss(), data, held, n_neighbors=5)
+    assert score.accuracy == KNeighborsClassifier(5).fit(data.X, data.y).score(held.X, held.y)
+    loss = ANNLoss()(held.X, held.y, ref_emb=data.X, ref_labels=data.y)
+    assert score.negative_loss == -loss.item()
+
+
+def test_a_diverged_network_is_worse_than_any_other(labeled):
+    class Diverged(torch.nn.Module):
+        def forward(self, X):
+            return X / 0
+
+    score = training._score(Diverged(), ANNLoss(), *labeled, n_neighbors=5)
+    assert score < training.Score(0.0, -1e300)
+
+
+def test_validation_rows_keep_two_of_every_class_in_training(monkeypatch):
+    kept = []
+
+    def train(module, loss, data, validation, *_, **__):
+        kept.extend([data.y.bincount().tolist(), validation.y.bincount(minlength=3).tolist()])
+        return training.Training([training.Score(1.0, 0.0)])
+
+    monkeypatch.setattr(estimator, "train", train)
+    y = np.repeat([0, 1, 2], [2, 3, 40])
+    X = np.random.RandomState(0).standard_normal((45, 4))
+    DeepANN(validation_fraction=0.5, device="cpu", random_state=0).fit(X, y)
+    assert kept == [[2, 2, 20], [0, 1, 20]]  # of 2, 3 and 40
+
+
+def test_a_refused_fit_leaves_the_estimator_as_it_was(iris):
+    model = DeepANN(**FAST).fit(*iris)
+    before = model.predict(iris[0])
+    for X, y, gamma in ((*iris, -1.0), (iris[0], iris[1] * 0, 1.0)):
+        with pytest.raises(ValueError, match=r"gamma|1 class"):
+            model.set_params(gamma=gamma).fit(X, y)
+    np.testing.assert_array_equal(model.predict(iris[0]), before)
