@@ -108,17 +108,19 @@ MEMBER_TEMPERATURES = {
 TEMPERATURES = (0.1, 0.3, 1.0, 3.0, 10.0)
 EARLIER = {
     "ANN+": Contestant(
-        "temperature", TEMPERATURES, lambda T, _: ANNLoss(1.0, temperature=T, normalize=True)
+        "temperature",
+        TEMPERATURES,
+        lambda T, _: ANNLoss(1.0, loss="hinge", plain=False, temperature=T),
     ),
     "ANN-": Contestant(
         "temperature",
         TEMPERATURES,
-        lambda T, _: ANNLoss(-1.0, temperature=T, normalize=True, similar=10),
+        lambda T, _: ANNLoss(-1.0, loss="hinge", plain=False, temperature=T, similar=10),
     ),
     "PNCA": Contestant(
         "temperature",
         TEMPERATURES,
-        lambda T, _: ANNLoss(2.0, loss="sigmoid", plain=True, temperature=T, normalize=True),
+        lambda T, _: ANNLoss(2.0, loss="sigmoid", plain=True, temperature=T),
     ),
 }
 """The methods of the linear learner, as they are: squared distances, mostly means, margin 1."""

@@ -56,7 +56,8 @@ def main() -> None:
     for name, configuration in LOSSES.items():
         torch.manual_seed(0)
         network = small_network()
-        loss = ANNLoss(normalize=True, reduction="none", **configuration)
+        options = {"loss": "hinge", "plain": False, **configuration}
+        loss = ANNLoss(reduction="none", **options)
         optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3)
         batches = _batches(train, seed=0)
         for step in range(1, STEPS[-1] + 1):

@@ -28,6 +28,8 @@ class Distance:
 
     directions: bool
     """Whether only the directions of embeddings are compared."""
+    temperature: float
+    """T for normalized embeddings, unless the user gives one."""
     scale: Callable[[Tensor], Tensor]
     """ln T → the factor of the embeddings that divides the distance by T."""
     value: Callable[[Tensor], Tensor]
@@ -42,10 +44,10 @@ def _euclidean_pull_back(weights: Tensor, D: Tensor) -> Tensor:
 
 
 DISTANCES = {
-    "squared": Distance(False, lambda t: torch.exp(-0.5 * t), lambda q: q, lambda w, _: w),
-    "euclidean": Distance(False, lambda t: torch.exp(-t), torch.sqrt, _euclidean_pull_back),
+    "squared": Distance(False, 0.2, lambda t: torch.exp(-0.5 * t), lambda q: q, lambda w, _: w),
+    "euclidean": Distance(False, 0.1, lambda t: torch.exp(-t), torch.sqrt, _euclidean_pull_back),
     "cosine": Distance(  # 1 − cos is half the squared distance of normalized embeddings
-        True, lambda t: math.sqrt(0.5) * torch.exp(-0.5 * t), lambda q: q, lambda w, _: w
+        True, 0.1, lambda t: math.sqrt(0.5) * torch.exp(-0.5 * t), lambda q: q, lambda w, _: w
     ),
 }
 

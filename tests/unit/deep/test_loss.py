@@ -28,6 +28,12 @@ def batch(n=24, m=3, classes=3, seed=0, dtype=torch.float64):
     return Z.requires_grad_(), torch.arange(n) % classes
 
 
+def linear_form(alpha=1.0, gamma=1.0, **options):
+    """ANNLoss with the defaults of the linear learner: the hinge of means of given embeddings."""
+    defaults = {"loss": "hinge", "plain": False, "normalize": False}
+    return ANNLoss(alpha, gamma, **{**defaults, **options})
+
+
 def linear_objective(Z, y, alpha, gamma, loss, plain, similar):
     """J and ∂J/∂L of the linear learner at L = I, rows sorted by class as it wants them."""
     offsets = np.searchsorted(y, np.arange(y.max() + 2))
@@ -60,7 +66,7 @@ def test_value_and_gradient_are_those_of_the_linear_learner(alpha, loss, plain):
         X, y = X.detach()[order], y[order]
         value, gradient = linear_objective(X.numpy(), y.numpy(), alpha, 0.7, loss, plain, similar)
         L = torch.eye(3, dtype=torch.float64, requires_grad=True)
-        function = ANNLoss(alpha, 0.7, loss=loss, plain=plain, similar=similar, reduction="sum")
+        function = linear_form(alpha, 0.7, loss=loss, plain=plain, similar=similar, reduction="sum")
         J = function(X @ L.T, y)
         J.backward()
         assert J.item() == pytest.approx(value, rel=1e-10)
@@ -69,7 +75,7 @@ def test_value_and_gradient_are_those_of_the_linear_learner(alpha, loss, plain):
 
 def test_gradient_is_twice_the_laplacian_times_the_embeddings():
     Z, y = batch()
-    ANNLoss(0.5, loss="logistic", reduction="sum")(Z, y).backward()
+    linear_form(0.5, loss="logistic", reduction="sum")(Z, y).backward()
     order = np.argsort(y.numpy(), kind="stable")
     points, labels = Z.detach().numpy()[order], y.numpy()[order]
     comparisons = build_comparisons(
@@ -90,7 +96,7 @@ def test_a_fitted_learner_and_the_loss_agree():
     X, y = X.detach().numpy(), y.numpy()
     ann = vc.ANN(2.0, loss="logistic", regularization=0.0, max_iter=60).fit(X, y)
     Z = torch.as_tensor(ann.transform(X))
-    J = ANNLoss(2.0, loss="logistic", reduction="sum")(Z, torch.as_tensor(y))
+    J = linear_form(2.0, loss="logistic", reduction="sum")(Z, torch.as_tensor(y))
     assert J.item() == pytest.approx(ann.objective_, rel=1e-8)
 
 
@@ -99,7 +105,7 @@ def test_a_fitted_learner_and_the_loss_agree():
 def test_gradcheck_of_embeddings_references_and_temperature(alpha, loss):
     Z, y = batch(8, 2)
     R, ref_labels = batch(10, 2, seed=1)
-    function = ANNLoss(
+    function = linear_form(
         alpha, loss=loss, plain=abs(alpha) > 0.1, learn_temperature=True, reduction="none"
     ).double()
     assert torch.autograd.gradcheck(
@@ -139,7 +145,7 @@ def test_distances_margins_and_contrasts_by_loops(distance, contrast, alpha, pla
         t = naive_soft_average(others, 1.0, bool(plain))
         values.append(torch.nn.functional.softplus((s - t + 0.4) / 0.7))
     expected = torch.stack(values).mean()
-    function = ANNLoss(
+    function = linear_form(
         alpha,
         0.7,
         loss="logistic",
@@ -167,7 +173,7 @@ def test_distances_margins_and_contrasts_by_loops(distance, contrast, alpha, pla
 def test_embeddings_that_coincide_have_finite_gradients(distance):
     Z = torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 1.0]], requires_grad=True)
     y = torch.tensor([0, 0, 1, 1])
-    ANNLoss(-1.0, plain=True, loss="logistic", distance=distance)(Z, y).backward()
+    linear_form(-1.0, plain=True, loss="logistic", distance=distance)(Z, y).backward()
     assert torch.isfinite(Z.grad).all()
     assert Z.grad.abs().max() > 0
 
@@ -178,7 +184,7 @@ def test_the_margin_of_a_mean_is_met_while_the_nearest_neighbor_is_wrong():
     Z = torch.cat([torch.tensor([[0.0], [2.5], [0.0]]), torch.full((n_far, 1), 50.0)]).double()
     y = torch.tensor([0, 0, *[1] * (n_far + 1)])  # row 2 is of another class, where row 0 is
     means, sums = (
-        ANNLoss(distance="euclidean", plain=plain, temperature=1.0, reduction="none")(Z, y)[0]
+        linear_form(distance="euclidean", plain=plain, temperature=1.0, reduction="none")(Z, y)[0]
         for plain in (False, True)
     )
     assert means == 0
@@ -186,30 +192,65 @@ def test_the_margin_of_a_mean_is_met_while_the_nearest_neighbor_is_wrong():
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch
-@pytest.mark.parametrize("distance", ["squared", "euclidean"])
-def test_a_compiled_loss_is_the_same(distance):
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # by torch, too
+@pytest.mark.parametrize(
+    "options", [{}, {"alpha": -1.0, "plain": True, "distance": "euclidean"}, {"loss": "hinge"}]
+)
+def test_a_compiled_loss_is_the_same(options):
     Z, y = batch()
-    function = ANNLoss(-1.0, loss="logistic", plain=True, distance=distance)
+    function = ANNLoss(**options)
     compiled = torch.compile(function, backend="aot_eager")
     expected = torch.autograd.grad(function(Z, y), Z)
     torch.testing.assert_close(compiled(Z, y), function(Z, y))
     torch.testing.assert_close(torch.autograd.grad(compiled(Z, y), Z), expected)
 
 
-def test_torch_losses_are_the_losses_of_the_objective():
-    assert set(deep_loss.LOSSES) == set(LOSSES)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_gradients_use_the_slope_of_the_loss_also_where_autograd_would_be_wrong(loss):
+    """In both tails, at the kink of the hinge, and at 0, where |z| has no derivative."""
     z = torch.tensor([-80.0, -3.0, -1.0, -0.2, 0.0, 1.0, 40.0, 200.0], dtype=torch.float64)
-    for name, expected in LOSSES.items():
-        z = z.detach().requires_grad_()
-        value = deep_loss.LOSSES[name](z)
-        value.sum().backward()
-        np.testing.assert_allclose(value.detach(), expected.value(z.detach().numpy()), rtol=1e-12)
-        np.testing.assert_allclose(z.grad, expected.slope(z.detach().numpy()), rtol=1e-12)
+    value = deep_loss._Elementwise.apply(z.requires_grad_(), loss)
+    value.sum().backward()
+    np.testing.assert_allclose(value.detach(), loss.value(z.detach().numpy()), rtol=1e-12)
+    np.testing.assert_allclose(z.grad, loss.slope(z.detach().numpy()), rtol=1e-12)
+
+
+def test_a_loss_given_by_its_value_and_slope():
+    Z, y = batch()
+    pair = LOSSES["squared_hinge"].value, LOSSES["squared_hinge"].slope
+    functions = linear_form(loss=pair), linear_form(loss="squared_hinge")
+    values, gradients = zip(
+        *((f(Z, y).detach(), torch.autograd.grad(f(Z, y), Z)[0]) for f in functions), strict=True
+    )
+    torch.testing.assert_close(*values)
+    torch.testing.assert_close(*gradients)
+
+
+def test_the_default_is_the_configuration_that_validation_chose():
+    Z, y = batch()
+    chosen = ANNLoss(
+        0.0,
+        1.0,
+        loss="logistic",
+        plain="dissimilar",
+        distance="squared",
+        margin=0.0,
+        contrast="dissimilar",
+        temperature=0.2,
+        normalize=True,
+        similar="all",
+        reduction="mean",
+    )
+    assert repr(ANNLoss()) == repr(chosen)
+    assert ANNLoss()(Z, y).item() == chosen(Z, y).item()
+    # 1 − cos at its own temperature is the same loss.
+    torch.testing.assert_close(ANNLoss(distance="cosine")(Z, y), chosen(Z, y))
+    assert ANNLoss(distance="euclidean").temperature == pytest.approx(0.1)
 
 
 def test_references_that_are_the_batch_itself_change_nothing():
     Z, y = batch()
-    function = ANNLoss(loss="logistic")
+    function = linear_form(loss="logistic")
     assert function(Z, y).item() == function(Z, y, ref_emb=Z, ref_labels=y).item()
     # A copy is a memory bank: every anchor finds itself there, at distance 0.
     assert function(Z, y, ref_emb=Z.detach().clone(), ref_labels=y) < function(Z, y)
@@ -219,10 +260,10 @@ def test_a_memory_bank_gets_no_gradient_and_costs_none():
     Z, y = batch()
     R, ref_labels = batch(40, seed=1)
     bank = R.detach()
-    ANNLoss()(Z, y, ref_emb=bank, ref_labels=ref_labels).backward()
+    linear_form()(Z, y, ref_emb=bank, ref_labels=ref_labels).backward()
     frozen = Z.grad.clone()
     Z.grad = None
-    ANNLoss()(Z, y, ref_emb=R, ref_labels=ref_labels).backward()
+    linear_form()(Z, y, ref_emb=R, ref_labels=ref_labels).backward()
     assert bank.grad is None
     torch.testing.assert_close(Z.grad, frozen)
     assert R.grad.abs().max() > 0
@@ -232,8 +273,8 @@ def test_a_memory_bank_gets_no_gradient_and_costs_none():
 def test_anchors_without_a_positive_or_a_negative_are_left_out_and_counted(reduction):
     Z, _ = batch(7)
     y = torch.tensor([0, 0, 1, 1, 2, 1, 3])  # 2 and 3 are alone
-    function = ANNLoss(loss="logistic", reduction=reduction)
-    losses = ANNLoss(loss="logistic", reduction="none")(Z, y)
+    function = linear_form(loss="logistic", reduction=reduction)
+    losses = linear_form(loss="logistic", reduction="none")(Z, y)
     kept = torch.tensor([True, True, True, True, False, True, False])
     assert (losses[~kept] == 0).all()
     assert (losses[kept] > 0).all()
@@ -245,7 +286,7 @@ def test_anchors_without_a_positive_or_a_negative_are_left_out_and_counted(reduc
 @pytest.mark.parametrize("labels", [torch.zeros(6, dtype=torch.long), torch.arange(6)])
 def test_a_batch_without_any_anchor_costs_nothing_and_can_be_backpropagated(labels):
     Z, _ = batch(6)
-    function = ANNLoss(-1.0, plain=True)
+    function = linear_form(-1.0, plain=True)
     loss = function(Z, labels)
     loss.backward()
     assert loss.item() == 0
@@ -261,7 +302,7 @@ def test_an_empty_batch_or_memory_bank_costs_nothing(reduction, n_anchors, n_col
     R, ref_labels = batch(n_columns, seed=1)
     nothing = (torch.empty(0, dtype=torch.long),) * 4 if mined else None
     for options in ({}, {"plain": True, "similar": 3}, {"normalize": True, "alpha": -1.0}):
-        function = ANNLoss(learn_temperature=True, reduction=reduction, **options)
+        function = linear_form(learn_temperature=True, reduction=reduction, **options)
         function._n_excluded = torch.tensor(99)  # of an earlier call
         Z.grad = R.grad = None
         value = function(Z, y, nothing, R, ref_labels)
@@ -277,7 +318,7 @@ def test_an_empty_batch_or_memory_bank_costs_nothing(reduction, n_anchors, n_col
 
 def test_an_empty_batch_without_a_memory_bank():
     Z, y = batch(0)
-    function = ANNLoss()
+    function = linear_form()
     value = function(Z, y)
     value.backward()
     assert value.item() == 0
@@ -289,7 +330,7 @@ def test_an_empty_batch_without_a_memory_bank():
 def test_blocks_of_anchors_change_nothing(monkeypatch, similar):
     Z, y = batch(50)
     R, ref_labels = batch(31, seed=1)
-    function = ANNLoss(0.5, loss="squared_hinge", similar=similar)
+    function = linear_form(0.5, loss="squared_hinge", similar=similar)
 
     def value_and_gradients():
         Z.grad = R.grad = None
@@ -321,14 +362,14 @@ def test_nothing_of_the_size_of_batch_times_memory_bank_is_ever_made(monkeypatch
     triplets = torch.arange(30).repeat(3), torch.arange(90) % 500, torch.arange(90) % 450
     monkeypatch.setattr(soft_averages, "BLOCK_ELEMENTS", 5 * 500)
     with Largest() as largest:
-        loss = ANNLoss(similar=4)
+        loss = linear_form(similar=4)
         loss(Z, y, triplets if mined else None, bank, bank_labels).backward()
     assert largest.elements == 5 * 500
 
 
 def test_k_nearest_similar_of_the_batch():
     Z, y = batch(30)
-    losses = ANNLoss(0.0, loss="linear", similar=2, reduction="none")(Z, y).detach().numpy()
+    losses = linear_form(0.0, loss="linear", similar=2, reduction="none")(Z, y).detach().numpy()
     points = Z.detach().numpy()
     D = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     for i, label in enumerate(y):
@@ -340,36 +381,36 @@ def test_k_nearest_similar_of_the_batch():
 
 def test_temperature_divides_squared_distances_and_can_be_set_and_learned():
     Z, y = batch()
-    expected = ANNLoss(loss="logistic")(Z / math.sqrt(0.2), y)
-    function = ANNLoss(loss="logistic", temperature=0.2)
+    expected = linear_form(loss="logistic")(Z / math.sqrt(0.2), y)
+    function = linear_form(loss="logistic", temperature=0.2)
     torch.testing.assert_close(function(Z, y), expected)
     assert list(function.parameters()) == []
     function.temperature = 1.0
-    torch.testing.assert_close(function(Z, y), ANNLoss(loss="logistic")(Z, y))
+    torch.testing.assert_close(function(Z, y), linear_form(loss="logistic")(Z, y))
     assert function.temperature == 1.0
 
-    learned = ANNLoss(loss="logistic", temperature=5.0, learn_temperature=True)
+    learned = linear_form(loss="logistic", temperature=5.0, learn_temperature=True)
     before = learned(Z.detach(), y)
     optimizer = torch.optim.SGD(learned.parameters(), lr=0.1)
     before.backward()
     optimizer.step()
     assert learned(Z.detach(), y) < before
     assert learned.temperature != pytest.approx(5.0)
-    assert ANNLoss(normalize=True).temperature == pytest.approx(0.1)
+    assert ANNLoss().temperature == pytest.approx(0.2)
 
 
 def test_normalized_embeddings():
     Z, y = batch()
     unit = Z / Z.norm(dim=1, keepdim=True)
     torch.testing.assert_close(
-        ANNLoss(normalize=True)(17.0 * Z, y), ANNLoss(temperature=0.1)(unit, y)
+        linear_form(normalize=True)(17.0 * Z, y), linear_form(temperature=0.2)(unit, y)
     )
 
 
 def test_a_common_offset_changes_nothing_in_float32():
     """Centered first: without, distances of points at 1e3 would be rounded to 0.1."""
     Z, y = batch(dtype=torch.float32)
-    function = ANNLoss(loss="logistic")
+    function = linear_form(loss="logistic")
     torch.testing.assert_close(
         function(Z.detach() + 1024.0, y), function(Z.detach(), y), rtol=1e-3, atol=1e-3
     )
@@ -379,7 +420,7 @@ def test_a_common_offset_changes_nothing_in_float32():
 def test_half_precision_is_computed_in_float32(dtype):
     Z, y = batch(dtype=dtype)
     wide = Z.detach().float().requires_grad_()
-    function = ANNLoss(loss="logistic")
+    function = linear_form(loss="logistic")
     loss, expected = function(Z, y), function(wide, y)
     loss.backward()
     expected.backward()
@@ -391,7 +432,7 @@ def test_half_precision_is_computed_in_float32(dtype):
 
 def test_autocast_leaves_distances_alone_forward_and_backward():
     Z, y = batch(dtype=torch.float32)
-    function = ANNLoss(loss="logistic", normalize=True)
+    function = linear_form(loss="logistic", normalize=True)
     expected = function(Z, y)
     expected.backward()
     gradient, Z.grad = Z.grad, None
@@ -409,7 +450,7 @@ def test_mixed_precision_training_with_a_gradient_scaler():
     for scaled in (False, True):
         torch.manual_seed(0)
         network = torch.nn.Linear(6, 3)
-        function = ANNLoss(loss="logistic", normalize=True, learn_temperature=True)
+        function = ANNLoss(learn_temperature=True)
         parameters = [*network.parameters(), *function.parameters()]
         optimizer = torch.optim.SGD(parameters, lr=0.1)
         scaler = torch.amp.GradScaler("cpu", enabled=scaled, init_scale=2.0**10)
@@ -435,7 +476,7 @@ def test_far_points_keep_finite_values_and_gradients():
     far = (1e4 * Z.detach()).requires_grad_()
     for alpha in ALPHAS:
         for loss in LOSSES:
-            value = ANNLoss(alpha, loss=loss)(far, y)
+            value = linear_form(alpha, loss=loss)(far, y)
             far.grad = None
             value.backward()
             assert torch.isfinite(value)
@@ -443,8 +484,8 @@ def test_far_points_keep_finite_values_and_gradients():
 
 
 def test_the_state_holds_the_temperature():
-    saved = ANNLoss(temperature=0.3).state_dict()
-    other = ANNLoss()
+    saved = linear_form(temperature=0.3).state_dict()
+    other = linear_form()
     other.load_state_dict(saved)
     assert other.temperature == pytest.approx(0.3)
     assert "temperature=0.3" in repr(other)

@@ -10,14 +10,15 @@ from pytorch_metric_learning import losses, miners, testers, trainers  # noqa: E
 from pytorch_metric_learning.distances import CosineSimilarity, LpDistance  # noqa: E402
 from pytorch_metric_learning.reducers import DoNothingReducer  # noqa: E402
 from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator  # noqa: E402
-from pytorch_metric_learning.utils.inference import CustomKNN  # noqa: E402
+from pytorch_metric_learning.utils.inference import CustomKNN, InferenceModel  # noqa: E402
 from sklearn.datasets import load_iris  # noqa: E402
 from sklearn.model_selection import LeaveOneOut, cross_val_score  # noqa: E402
 from sklearn.neighbors import KNeighborsClassifier  # noqa: E402
 
-from vicinal.deep import ANNLoss, DeepANN, cross_batch_memory  # noqa: E402
+import vicinal as vc  # noqa: E402
+from vicinal.deep import ANNLoss, DeepANN, cross_batch_memory, embed  # noqa: E402
 
-NEGATIVE_LOG_P = {"loss": "logistic", "plain": True, "normalize": True}
+NEGATIVE_LOG_P = {"alpha": 1.0, "loss": "logistic", "plain": True, "normalize": True}
 """The configuration that is NCALoss."""
 
 
@@ -66,7 +67,7 @@ def test_mined_pairs_and_triplets_are_the_neighbor_sets(miner):
     mined = miner(Z, y)
     pairs = mined if len(mined) == 4 else (mined[0], mined[1], mined[0], mined[2])
     similar, dissimilar = sets(*pairs[:2]), sets(*pairs[2:])
-    loss = ANNLoss()
+    loss = ANNLoss(1.0, loss="hinge", plain=False, normalize=False)
     value = loss(Z, y, mined)
     assert value.item() == pytest.approx(naive(Z, similar, dissimilar).item())
     assert loss.n_excluded == len(Z) - len(similar.keys() & dissimilar.keys())
@@ -83,14 +84,14 @@ def test_a_miner_that_finds_nothing_costs_nothing():
 
 
 def test_memory_bank_compares_with_earlier_batches_and_no_anchor_with_itself():
-    memory = cross_batch_memory(ANNLoss(loss="logistic"), embedding_size=4, memory_size=60)
+    memory = cross_batch_memory(ANNLoss(), embedding_size=4, memory_size=60)
     first, y = batch(seed=1)
     memory(first, y)
     Z, y = batch(seed=2)
     value = memory(Z, y)
     every, labels = torch.cat([first, Z]).detach(), torch.cat([y, y])
     # The same anchors against everything, self-comparisons excluded by being the batch itself.
-    expected = ANNLoss(loss="logistic", reduction="none")(every, labels)[len(first) :].mean()
+    expected = ANNLoss(reduction="none")(every, labels)[len(first) :].mean()
     torch.testing.assert_close(value, expected)
     value.backward()
     assert Z.grad.abs().max() > 0
@@ -113,7 +114,7 @@ def test_trainer_trains_on_it():
     X = (X + 0.5 * y[:, None]).detach()
     data = torch.utils.data.TensorDataset(X, y)
     trunk = torch.nn.Linear(6, 2)
-    loss = ANNLoss(loss="logistic", learn_temperature=True)
+    loss = ANNLoss(learn_temperature=True)
     before = loss(trunk(X), y).item()
     optimizer = torch.optim.Adam([*trunk.parameters(), *loss.parameters()], lr=0.02)
     trainers.MetricLossOnly(
@@ -150,7 +151,23 @@ def test_tester_scores_the_network_of_an_estimator():
     assert accuracies["precision_at_1_level0"] == pytest.approx(expected)
 
 
-LIFTED = {"alpha": -1.0, "plain": True, "temperature": 1.0}
+@pytest.mark.parametrize("module", [torch.nn.Linear(6, 3), torch.nn.Flatten()])
+def test_an_index_predicts_classes_from_the_neighbors_that_inference_model_finds(module):
+    X, y = batch(80, 6, classes=4, dtype=torch.float32)
+    X = (X + 0.7 * y[:, None]).detach()
+    queries = batch(20, 6, seed=1, dtype=torch.float32)[0].detach()
+    theirs = InferenceModel(module, normalize_embeddings=True, data_device=torch.device("cpu"))
+    theirs.train_knn(X)
+    distances, rows = theirs.get_nearest_neighbors(queries, k=5)
+    index = vc.ClassMeanKNN(5, rule="vote").fit(embed(module, X), y.numpy())
+    found = index.kneighbors(embed(module, queries))
+    np.testing.assert_array_equal(found[1], rows)
+    np.testing.assert_allclose(found[0] ** 2, distances, rtol=1e-4, atol=1e-5)
+    shares = np.stack([np.bincount(y[row], minlength=4) / 5 for row in rows.numpy()])
+    np.testing.assert_allclose(index.predict_proba(embed(module, queries)), shares, atol=1e-6)
+
+
+LIFTED = {"alpha": -1.0, "loss": "hinge", "plain": True, "normalize": False, "temperature": 1.0}
 SPECIAL_CASES = {
     "NCALoss": (
         {"temperature": 0.1, **NEGATIVE_LOG_P},
@@ -169,7 +186,7 @@ SPECIAL_CASES = {
         losses.NCALoss(softmax_scale=10.0, distance=CosineSimilarity()),
     ),
     "GeneralizedLiftedStructureLoss": (
-        {"distance": "euclidean", "normalize": True, **LIFTED},
+        {**LIFTED, "distance": "euclidean", "normalize": True},
         losses.GeneralizedLiftedStructureLoss(),
     ),
     "GeneralizedLiftedStructureLoss, margins": (
@@ -252,6 +269,6 @@ def test_worst_violators_keep_the_gradient_that_nca_loss_loses():
     kept = anchor_gradients(lambda points: ours(points, y)[:2], torch.float32)
     assert kept.abs().amax(dim=(1, 2)).min() > 1
     torch.testing.assert_close(kept.double(), exact, rtol=1e-3, atol=1e-3)
-    hinge = ANNLoss(temperature=0.01, normalize=True, reduction="none")
+    hinge = ANNLoss(1.0, loss="hinge", plain=False, temperature=0.01, reduction="none")
     violators = anchor_gradients(lambda points: hinge(points, y)[:2], torch.float32)
     assert violators.abs().amax(dim=(1, 2)).min() > 1
