@@ -9,13 +9,17 @@ the sigmoid loss, which is not convex.
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.optimize import lsq_linear
 
+import vicinal as vc
+from vicinal.exceptions import ConvergenceWarning
 from vicinal.kernels import make_kernel
 from vicinal.objective.losses import LOSSES, get_loss
 from vicinal.objective.neighbor_objective import NeighborObjective
@@ -156,3 +160,64 @@ def test_not_convex_with_the_sigmoid_loss():
 @pytest.mark.parametrize("loss", CONVEX)
 def test_the_flag_of_the_loss_says_so(loss):
     assert LOSSES[loss].convex
+
+
+# ------------------------------------------------------------------------------ where fits end
+
+
+def fitted(X, offsets, loss, alpha, **options):
+    y = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    options = {"max_iter": 2000, "regularization": 0.01, "similar": 3, **options}
+    return vc.ANN(alpha, loss=loss, **options).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    rng = np.random.default_rng(7)
+    offsets = np.array([0, 14, 30, 45])
+    X = rng.standard_normal((45, D)) + rng.standard_normal((3, D)).repeat(np.diff(offsets), axis=0)
+    return X - X.mean(axis=0), offsets
+
+
+@pytest.mark.parametrize("alpha", [-0.25, -4.0, -math.inf])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_every_start_and_solver_ends_at_the_one_minimum(overlapping, loss, alpha):
+    """Or says that it has not converged, which the accelerated projected gradient may do."""
+    X, offsets = overlapping
+    runs = [fitted(X, offsets, loss, alpha)]
+    runs += [fitted(X, offsets, loss, alpha, init="random", random_state=seed) for seed in range(3)]
+    assert all(run.converged_ for run in runs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        runs.append(fitted(X, offsets, loss, alpha, solver="apg", max_iter=300))
+    reached = [run.objective_ for run in runs if run.converged_]
+    assert max(reached) <= min(run.objective_ for run in runs) + max(
+        1e-3 * min(reached), 1e-4 * len(X)
+    )
+
+
+@pytest.mark.parametrize("alpha", [-0.25, -4.0])
+def test_smallest_subgradient_at_the_kinks_of_the_hinge(overlapping, alpha):
+    """By its definition: rows at their kink may have any slope in [0, 1]; least squares chooses.
+
+    Gradients of single rows come from the linear loss, whose slope is 1 everywhere.
+    """
+    X, offsets = overlapping
+    learner = fitted(X, offsets, "hinge", alpha, tol=1e-7)
+    assert learner.stop_reason_ == "stationary"
+    M = learner.get_mahalanobis_matrix()
+    linear = objective(X, offsets, loss="linear", alpha=alpha, similar=3, strength=0.0)
+    pull = objective(X, offsets, loss="linear", alpha=alpha, similar=3).pull
+    n = linear.n_rows
+    rows = [linear.value_and_gradient(M, np.array([i])) for i in range(n)]
+    margins = np.array([1 + value / n for value, _ in rows])
+    gradients = np.array([gradient.ravel() / n for _, gradient in rows])
+    at_kink = np.abs(margins) <= 1e-3
+    fixed = gradients[margins > 1e-3].sum(axis=0) + pull.ravel()
+    assert at_kink.any()
+    found = lsq_linear(gradients[at_kink].T, -fixed, bounds=(0, 1))
+    smallest = (fixed + gradients[at_kink].T @ found.x).reshape(D, D)
+    # M has full rank here, so that no constraint is active and the subgradient itself vanishes.
+    assert np.linalg.eigvalsh(M)[0] > 1e-3
+    assert np.linalg.norm(smallest) * np.linalg.norm(M) <= 0.01 * learner.objective_
+    assert np.linalg.norm(fixed) > 3 * np.linalg.norm(smallest)

@@ -76,7 +76,8 @@ class LMNN(TripletLearner):
         "identity" and arrays of shape (n_components, n_features) are taken as they are.
     solver : {"lbfgs", "pgd", "apg"}, default="lbfgs"
         "lbfgs" minimizes over L. "pgd" is the projected subgradient over M, with steps that grow
-        while they succeed and are halved when they fail; "apg" is its accelerated sister.
+        while they succeed and are halved when they fail; "apg" is its accelerated sister. "lbfgs"
+        and "apg" smooth the kinks of the hinge less and less; "pgd" ends above the minimum.
     max_iter : int, default=500
         Iterations.
     tol : float, default=1e-5
@@ -101,7 +102,9 @@ class LMNN(TripletLearner):
     history_ : ndarray
         E of the start and of every accepted iterate.
     n_iter_, converged_, stop_reason_
-        How the run ended: "gradient", "decrease" or "step" (converged), "max_iter", "callback".
+        How the run ended: "stationary", "gradient", "decrease" or "step" (converged); "stalled",
+        "max_iter", "callback". With the hinge, "lbfgs" and "apg" end as "stationary" only where
+        the smallest subgradient proves the minimum.
     n_excluded_ : int
         Samples that are alone in their class: they have no targets and serve as impostors only.
     classes_ : ndarray

@@ -29,6 +29,10 @@ def projected_gradient(
     Every trial is one iteration and one evaluation, which gives both J(θ̂), to decide, and ∇J(θ̂),
     to go on from if it is accepted. The history (J of the accepted iterates) strictly decreases.
 
+    It is a descent along the gradient, and no such method reaches the minimum of an objective with
+    kinks: where every step along one subgradient leads up, others may still lead down. On the hinge
+    it ends ("decrease", "step") well above the minimum; `vicinal.solvers.smoothing` does not.
+
     The paper leaves η0 open. Here the first step moves θ by a tenth of its norm, so that neither
     the units of the data nor the number of samples has to be compensated by hand.
     """

@@ -1,0 +1,193 @@
+"""Whether convex fits end at the minimum: every loss and solver against the best of many runs.
+
+For every data set, scaling, alpha and loss, ``ANN`` is fitted with each solver from its usual
+start. The reference is the lowest objective that any of them finds, that the default solver finds
+from ten random starts with five times the iterations, and that an independent method finds: the
+hinge softened by a logistic function, at decreasing widths, and minimized by SciPy's L-BFGS-B. A
+fit is wrong if it says that it has converged but is more than 0.1 % and more than 0.0001 per row
+above the reference.
+
+    python benchmarks/optimum.py                       # all; a finished line is not computed again
+    python benchmarks/optimum.py iris wine --starts 3
+    python benchmarks/optimum.py --table results/optimum.md
+
+Results are lines of JSON in ``results/optimum.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+import vicinal as vc
+
+HERE = Path(__file__).resolve().parent.parent
+RECORDS = HERE / "results" / "optimum.jsonl"
+NAMES = ("iris", "wine", "glass", "cars", "vehicle")
+ALPHAS = (-0.25, -1.0, -4.0, -16.0, -np.inf)
+LOSSES = ("hinge", "squared_hinge", "logistic", "linear")
+SOLVERS = ("auto", "lbfgs", "apg", "pgd")
+RELATIVE, PER_ROW = 1e-3, 1e-4
+
+Key = tuple[str, bool, float, str]
+
+
+def load(name: str, standardized: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The samples and labels of a data set, in the folder that VICINAL_DATA names."""
+    folder = Path(os.environ.get("VICINAL_DATA", HERE.parent / "shared" / "data"))
+    with np.load(folder / f"{name}.npz", allow_pickle=True) as stored:
+        X, y = stored["X"].astype(np.float64), stored["y"]
+    if standardized:
+        spread = X.std(axis=0)
+        X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return X, y
+
+
+def fit(key: Key, **options: Any) -> dict[str, Any]:
+    """One fit: what it reached, and what it says about it."""
+    name, standardized, alpha, loss = key
+    X, y = load(name, standardized)
+    begin = time.perf_counter()
+    learner = vc.ANN(alpha, loss=loss, **options).fit(X, y)
+    return {
+        "objective": float(learner.objective_),
+        "n_iter": int(learner.n_iter_),
+        "reason": learner.stop_reason_,
+        "converged": bool(learner.converged_),
+        "seconds": round(time.perf_counter() - begin, 3),
+    }
+
+
+def reference(key: Key, n_starts: int) -> float:
+    """The lowest objective of long runs from random starts."""
+    X, _ = load(key[0], key[1])
+    spread = X.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    lowest = np.inf
+    for seed in range(n_starts):
+        L = np.random.default_rng(seed).standard_normal((X.shape[1], X.shape[1])) / spread
+        found = fit(key, init=L * 10.0 ** (seed % 3 - 1), max_iter=1000, tol=1e-7)
+        lowest = min(lowest, found["objective"])
+    return lowest
+
+
+def independent(key: Key) -> float:
+    """The objective where a logistic instead of a parabola rounds the kinks; plain L-BFGS-B."""
+    name, standardized, alpha, loss = key
+    X, y = load(name, standardized)
+    factor: Any = "auto"
+    for width in (1.0, 0.1, 0.01, 1e-3):
+        rounded: Any = loss
+        if loss == "hinge":
+            rounded = (
+                lambda z, w=width: w * np.logaddexp(0.0, (1.0 + z) / w),
+                lambda z, w=width: expit((1.0 + z) / w),
+            )
+        exponent = max(alpha, -3.0 / width)
+        learner = vc.ANN(exponent, loss=rounded, init=factor, max_iter=500, tol=1e-7)
+        factor = learner.fit(X, y).components_
+    return float(vc.ANN(alpha, loss=loss, init=factor, max_iter=1).fit(X, y).history_[0])
+
+
+def examine(key: Key, n_starts: int) -> dict[str, Any]:
+    """All fits of one configuration, and the reference."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits = {solver: fit(key, solver=solver) for solver in SOLVERS}
+        found = (fit["objective"] for fit in fits.values())
+        lowest = min(reference(key, n_starts), independent(key), *found)
+    name, standardized, alpha, loss = key
+    n = len(load(name, standardized)[0])
+    return {
+        "data": name,
+        "standardized": standardized,
+        "alpha": str(alpha),
+        "loss": loss,
+        "n": n,
+        "starts": n_starts,
+        "lowest": lowest,
+        "fits": fits,
+    }
+
+
+def above(record: dict[str, Any], solver: str) -> float:
+    """How far a fit is above the reference, in units of what is allowed."""
+    allowed = max(RELATIVE * abs(record["lowest"]), PER_ROW * record["n"])
+    return float((record["fits"][solver]["objective"] - record["lowest"]) / allowed)
+
+
+def verdict(record: dict[str, Any], solver: str) -> str:
+    """Whether a fit is at the "minimum", "not converged" as it says, or "wrong"."""
+    if not record["fits"][solver]["converged"]:
+        return "not converged"
+    return "minimum" if above(record, solver) <= 1.0 else "wrong"
+
+
+def stored() -> list[dict[str, Any]]:
+    """The records so far."""
+    if not RECORDS.exists():
+        return []
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()]
+
+
+def table() -> Iterator[str]:
+    """The results as Markdown: counts per solver and loss, then every line."""
+    records = stored()
+    yield "# Do convex fits end at the minimum?\n"
+    yield (
+        "`benchmarks/optimum.py`: `vc.ANN(alpha, loss=loss, solver=solver)`, the rest by default "
+        "(`max_iter=200`), against the lowest objective known, from all these fits and from long "
+        "runs from random starts. A fit *is at the minimum* if it is at most 0.1 % or 0.0001 per "
+        "row above; it is *wrong* if it is not but says `converged_`.\n"
+    )
+    yield "| solver | loss | at the minimum | says it has not converged | wrong |"
+    yield "|---|---|---|---|---|"
+    for solver, loss in product(SOLVERS, LOSSES):
+        said = [verdict(r, solver) for r in records if r["loss"] == loss]
+        counts = " | ".join(str(said.count(v)) for v in ("minimum", "not converged", "wrong"))
+        yield f"| {solver} | {loss} | {counts} |"
+    yield "\nObjectives, iterations and reasons to stop; **bold** is wrong.\n"
+    yield "| data | alpha | loss | lowest | " + " | ".join(SOLVERS) + " |"
+    yield "|---|---|---|---|" + "---|" * len(SOLVERS)
+    for r in records:
+        cells = []
+        for solver in SOLVERS:
+            found = r["fits"][solver]
+            text = f"{found['objective']:.5g} ({found['n_iter']}, {found['reason']})"
+            cells.append(f"**{text}**" if verdict(r, solver) == "wrong" else text)
+        data = f"{r['data']}{'' if r['standardized'] else ', raw'}"
+        yield f"| {data} | {r['alpha']} | {r['loss']} | {r['lowest']:.5g} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Examine what is not yet stored, or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--table", type=Path)
+    options = parser.parse_args()
+    if options.table:
+        options.table.write_text("\n".join(table()) + "\n")
+        return
+    done = {(r["data"], r["standardized"], r["alpha"], r["loss"]) for r in stored()}
+    for key in product(options.names, (True, False), ALPHAS, LOSSES):
+        if (key[0], key[1], str(key[2]), key[3]) in done:
+            continue
+        record = examine(key, options.starts)
+        with RECORDS.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(*key, {solver: verdict(record, solver) for solver in SOLVERS}, flush=True)
+
+
+if __name__ == "__main__":
+    main()
