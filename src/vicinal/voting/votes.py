@@ -48,7 +48,7 @@ def vote_weights(neighbors: Neighbors, weights: FloatArray, vote: VoteName, k: i
     d, ids = neighbors.distances[:, :k], neighbors.ids[:, :k]
     votes = np.where(ids >= 0, weights[ids], 0.0)  # (q, K)
     if vote == "epanechnikov":
-        votes = votes * (1.0 - _relative(d, neighbors.distances[:, k]))
+        votes = votes * (1.0 - relative_distances(d, neighbors.distances[:, k]))
     elif vote in SHARPNESS:
         votes = _soft_votes(d, votes, SHARPNESS[vote])
     totals = votes.sum(axis=1) + PRIOR_VOTES
@@ -67,7 +67,7 @@ def _soft_votes(d: FloatArray, weights: FloatArray, sharpness: float) -> FloatAr
     return np.asarray(np.exp(entropy) * r)
 
 
-def _relative(d: FloatArray, reach: FloatArray) -> FloatArray:
+def relative_distances(d: FloatArray, reach: FloatArray) -> FloatArray:
     """d_j / d_{K+1}; 0, so that all count fully, if d_{K+1} is missing or all rows coincide."""
     usable = np.isfinite(reach) & (reach > 0)
     reach = np.where(usable, reach, 1.0)[:, None]
