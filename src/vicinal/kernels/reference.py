@@ -48,11 +48,7 @@ class ReferenceKernel(HostKernel):
             values[anchors], ds, dt, second = Response(*respond(anchors, s, t))
             seconds[anchors] = 0.0 if second is None else second
             W = ds[:, None] * r_similar + dt[:, None] * r_dissimilar  # (b, n)
-            scale = 1.0 if symmetric else 0.5
-            out += scale * W.sum(axis=0)[:, None] * V
-            out[anchors] += scale * W.sum(axis=1)[:, None] * V[anchors] - W @ V
-            if symmetric:
-                out -= W.T @ V[anchors]
+            add_laplacian(out, W, anchors, V, symmetric)
         laplacian = out.astype(V.dtype, copy=False)
         return SweepResult(float(values.sum()), laplacian, second=float(seconds.sum()))
 
@@ -83,6 +79,17 @@ def _mask_of_lists(lists: IndexLists, rows: IndexArray, n: int) -> np.ndarray:
     for i, row in enumerate(rows):
         mask[i, lists.indices[lists.indptr[row] : lists.indptr[row + 1]]] = True
     return mask
+
+
+def add_laplacian(
+    out: FloatArray, W: FloatArray, rows: IndexArray, V: FloatArray, symmetric: bool
+) -> None:
+    """Add to ``out`` (n, c) the Laplacian of these rows of W (b, n), or a half of it, times V."""
+    scale = 1.0 if symmetric else 0.5
+    out += scale * W.sum(axis=0)[:, None] * V
+    out[rows] += scale * W.sum(axis=1)[:, None] * V[rows] - W @ V
+    if symmetric:
+        out -= W.T @ V[rows]
 
 
 def masked_soft_average(

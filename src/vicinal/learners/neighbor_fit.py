@@ -183,15 +183,8 @@ class NeighborFit:
             gamma=configuration.gamma,
             shift=kernel.asarray(shift),
             weights=kernel.asarray(data.weights),
-            pull=strength * self._pull(comparisons),
+            pull=strength * pull_matrix(data.X, comparisons, data.weights),
         )
-
-    def _pull(self, comparisons: Comparisons) -> FloatArray:
-        if isinstance(self._data.X, np.ndarray):
-            return pull_matrix(self._data.X, comparisons, self._data.weights)
-        from vicinal.kernels.gpu import pull_matrix_of  # imports torch
-
-        return pull_matrix_of(self._data.X, comparisons, self._data.weights)
 
     def _sampled(self, objective: NeighborObjective) -> Problem:
         """Against all rows while that is affordable, else against a fresh sample of them."""

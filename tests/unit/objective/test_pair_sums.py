@@ -56,6 +56,10 @@ def test_equals_the_sum_over_pairs(sizes, weighted, grouped, similar):
     comparisons = build_comparisons(X, offsets, similar=similar, groups=groups if grouped else None)
     got = pull_matrix(X, comparisons, weights)
     assert_allclose(got, naive_pull(X, comparisons, weights), rtol=1e-12, atol=1e-10)
+    torch = pytest.importorskip("torch")
+    of_tensor = pull_matrix(torch.as_tensor(X), comparisons, weights)
+    assert isinstance(of_tensor, np.ndarray)
+    assert_allclose(of_tensor, got, rtol=1e-12, atol=1e-10)
 
 
 @given(

@@ -37,6 +37,7 @@ from vicinal.kernels.cpu.layout import (
     rotate_to_principal_axes,
     transpose_padded,
 )
+from vicinal.kernels.reference import add_laplacian
 
 BLOCK_ELEMENTS = 2**18
 """Pairs per block: small enough that every thread gets some."""
@@ -82,11 +83,7 @@ class ReferenceImpostors:
                 n_active += int((hinges > 0).sum())
                 w[targets] += slopes.sum(axis=1)
                 w[others] -= slopes.sum(axis=0)
-            scale = 1.0 if symmetric else 0.5
-            out += scale * W.sum(axis=0)[:, None] * V
-            out[anchors] += scale * W.sum(axis=1)[:, None] * V[anchors] - W @ V
-            if symmetric:
-                out -= W.T @ V[anchors]
+            add_laplacian(out, W, anchors, V, symmetric)
         return Push(value, out, n_active, second=second)
 
 

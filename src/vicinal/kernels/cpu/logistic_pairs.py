@@ -25,6 +25,7 @@ from vicinal.kernels.cpu.inner_loops import LANES, QUAD, quad_distances
 from vicinal.kernels.cpu.jit import compiled, fast_exp, inner
 from vicinal.kernels.cpu.layout import cut_into_quads, transpose_padded
 from vicinal.kernels.cpu.row_blocks import backward
+from vicinal.kernels.reference import add_laplacian
 
 BLOCK_ELEMENTS = 2**19
 SERIAL_ELEMENTS = 2**17
@@ -55,11 +56,7 @@ class ReferenceLogisticPairs:
             W = -sign * omega * expit(u)
             value += float((omega * np.logaddexp(0.0, u)).sum())
             bias_slope -= float(W.sum())
-            scale = 1.0 if symmetric else 0.5
-            out += scale * W.sum(axis=0)[:, None] * V
-            out[rows] += scale * W.sum(axis=1)[:, None] * V[rows] - W @ V
-            if symmetric:
-                out -= W.T @ V[rows]
+            add_laplacian(out, W, rows, V, symmetric)
         return LogisticSweep(value, out, bias_slope)
 
 

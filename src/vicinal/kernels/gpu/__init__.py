@@ -42,7 +42,6 @@ from vicinal.kernels.gpu.samples import (
     center_and_scale_samples,
     check_samples,
     covariances,
-    pull_matrix_of,
     second_moments,
 )
 
@@ -103,6 +102,5 @@ __all__ = [
     "join_ranks",
     "make_gpu_kernel",
     "nearest_of_class",
-    "pull_matrix_of",
     "second_moments",
 ]
