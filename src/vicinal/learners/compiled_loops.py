@@ -1,4 +1,4 @@
-"""The compiled loops of ITML, SCML and BoostMetric; imported where they are needed, with Numba."""
+"""Compiled loops of rank-one learners, pairs and forests; imported where needed, with Numba."""
 
 from __future__ import annotations
 
@@ -184,3 +184,22 @@ def project_in_turn(
             A[i, j] += beta * w[i] * w[j]
             A[j, i] = A[i, j]
     return growth
+
+
+@compiled
+def descend_trees(
+    X: FloatArray,
+    roots: IndexArray,
+    features: IndexArray,
+    thresholds: FloatArray,
+    children: IndexArray,
+    out: IndexArray,
+) -> None:
+    """out (n, t) ← the leaf of every row of X (n, d) in every tree of a forest."""
+    for t in range(roots.shape[0]):
+        for i in range(X.shape[0]):
+            node = roots[t]
+            while features[node] >= 0:
+                right = 1 if X[i, features[node]] > thresholds[node] else 0
+                node = children[node, right]
+            out[i, t] = node
