@@ -24,7 +24,7 @@ FIRST_MOVE = 0.1
 SHORTEST_MOVE = 1e-12
 """A move by less than this fraction of θ (or the precision of its dtype) is no move."""
 
-BOTTOM = 1e100
+BOTTOM = 1e50
 """An objective this many times below its first value is taken to have no minimum."""
 
 

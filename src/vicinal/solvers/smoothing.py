@@ -57,6 +57,10 @@ TANGENTS = 30
 """The latest evaluations among which the smallest subgradient is sought."""
 
 
+ENDED: tuple[StopReason, ...] = ("callback", "interrupted", "max_iter", "unbounded")
+"""Reasons of one width that end the whole run."""
+
+
 class Coordinates(Protocol):
     """A linear change of variables θ = Aη after which a problem is better conditioned."""
 
@@ -202,7 +206,11 @@ class Stage:
         negligible = self.limit(end, accuracy)
         if end.exact - self.problem.bound <= negligible:
             return True
-        near = [tangent.gradient for tangent in self.seen if tangent.error_at(end) <= negligible]
+        near = [
+            tangent.gradient
+            for tangent in self.seen
+            if tangent.error_at(end) <= negligible and np.isfinite(tangent.gradient).all()
+        ]
         drop = norm(self.smallest_subgradient(end, near)) * norm(end.params)
         return drop <= self.limit(end, accuracy, STATIONARY)
 
@@ -257,7 +265,7 @@ class _Continuation:
         while True:
             stage = Stage(self._problem, self._coordinates, width, deque(maxlen=TANGENTS))
             found = self._minimize(stage, params, tol)
-            if found.stop_reason in ("callback", "interrupted", "max_iter"):
+            if found.stop_reason in ENDED:
                 return found.stop_reason
             params = found.params
             end = stage.tangent(params)

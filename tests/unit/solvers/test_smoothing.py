@@ -274,6 +274,19 @@ def test_start_is_not_written_to():
         assert not np.shares_memory(solution.params, start)
 
 
+@pytest.mark.parametrize("solver", SMOOTHING_SOLVERS.values())
+def test_objective_without_a_minimum_has_not_converged(solver):
+    class Falling(Hinges):
+        bound = -np.inf
+
+        def smoothed(self, x, width):
+            return -float(x @ x), -2 * x, -float(x @ x)
+
+    solution = solver(Falling(np.ones((60, 8))), np.ones(8), max_iter=10_000)
+    assert (solution.stop_reason, solution.converged) == ("unbounded", False)
+    assert np.isfinite(solution.params).all()
+
+
 @given(
     seed=st.integers(0, 2**31),
     k=st.integers(1, 6),
