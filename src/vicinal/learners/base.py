@@ -13,14 +13,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from vicinal._typing import FloatArray
-from vicinal.learners.fit_input import DTYPES, on_host
-from vicinal.learners.parameters import ParameterConstraints
+from vicinal.learners.fit_input import DTYPES, FitInput, check_labeled, on_host
+from vicinal.learners.parameters import ParameterConstraints, check_parameters
 
 Strategy: TypeAlias = Literal["accuracy", "f_beta", "max_tpr", "max_tnr"]
 
 
 class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of the metric learners: they differ in ``fit``, which sets ``components_`` (m, d).
+    """Base of the metric learners, which differ in how they learn ``components_`` (m, d).
 
     The learned squared distance is d(x, x′) = ‖L (x − x′)‖² = (x − x′)ᵀ M (x − x′), with
     L = ``components_`` and M = LᵀL. A pair is called similar where its distance is at most
@@ -32,6 +32,28 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     components_: FloatArray
     n_features_in_: int
     threshold_: float
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the metric from class labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of any type that scikit-learn takes.
+
+        Returns
+        -------
+        self
+        """
+        given = check_labeled(self, X, y)
+        check_parameters(self)
+        self._learn_labeled(given)
+        return self
+
+    def _learn_labeled(self, given: FitInput) -> None:
+        """Learn from checked samples and labels, and set all attributes at the end."""
+        raise NotImplementedError
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Embed X so that Euclidean distances are the learned ones: Z = X Lᵀ.

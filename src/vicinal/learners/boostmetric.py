@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ from vicinal.learners.rank_one_metrics import (
     TripletSums,
     compose,
     exponential,
-    labeled_triplets,
     logistic,
     store_composed,
     triplet_data,
@@ -304,11 +303,6 @@ class BoostMetric(TripletLearner):
         self.tol = tol
         self.callback = callback
         self.verbose = verbose
-
-    def _triplets_from_labels(
-        self, given: FitInput, codes: IndexArray
-    ) -> tuple[Triplets, Mapping[str, object]]:
-        return labeled_triplets(given.X, codes, self.n_similar, self.n_dissimilar)
 
     def _learn_triplets(
         self, given: FitInput, triplets: Triplets, codes: IndexArray | None

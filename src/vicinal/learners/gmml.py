@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from vicinal._typing import FloatArray, IndexArray, Seed
-from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data, store_fit
+from vicinal.learners.fit_input import FitInput, in_units_of_data, store_fit
 from vicinal.learners.initialization import NEARLY_SINGULAR, PRIORS, prior_matrix, smallest_ratio
 from vicinal.learners.labeled_data import encode_labels, safe_unit
 from vicinal.learners.parameters import (
@@ -18,7 +18,6 @@ from vicinal.learners.parameters import (
     Choice,
     Number,
     ParameterConstraints,
-    check_parameters,
 )
 from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
 
@@ -119,24 +118,14 @@ class GMML(PairLearner):
         self.n_pairs = n_pairs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the metric from the pairs that class labels make.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
-        """
+    def _learn_labeled(self, given: FitInput) -> None:
         if self.n_pairs is not None:
-            return super().fit(X, y)
-        given = check_labeled(self, X, y)
-        check_parameters(self)
+            super()._learn_labeled(given)
+            return
         classes, codes = encode_labels(given.y)
         unit = safe_unit(given.X)
         S, D = class_scatters(given.X.astype(np.float64) / unit, codes)
         self._learn(given.adding(classes_=classes), S, D, unit)
-        return self
 
     def _pairs_from_labels(self, codes: IndexArray, rng: np.random.RandomState) -> Pairs:
         assert self.n_pairs is not None

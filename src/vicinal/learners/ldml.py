@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from vicinal._typing import FloatArray, Seed
 from vicinal.kernels import BACKENDS, PairKernel, make_pair_kernel
 from vicinal.learners.descent import CONSTRAINTS, FitCallback, descend, fit_options, store_solution
-from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data
+from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.initialization import median_distance, median_start
 from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
-from vicinal.learners.parameters import NOT_NEGATIVE, Choice, ParameterConstraints, check_parameters
+from vicinal.learners.parameters import NOT_NEGATIVE, Choice, ParameterConstraints
 from vicinal.learners.weakly_supervised import PairLearner, Pairs
 from vicinal.objective.ldml_objective import LDMLObjective, ListedPairs
 
@@ -136,24 +136,13 @@ class LDML(PairLearner):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the metric from all pairs of samples with class labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of any type that scikit-learn takes.
-        """
-        given = check_labeled(self, X, y)
-        check_parameters(self)
+    def _learn_labeled(self, given: FitInput) -> None:
         data = sort_by_class(given.X.astype(np.float64), given.y)
         n, sizes = len(data.X), np.diff(data.offsets)
         n_similar = int((sizes * (sizes - 1) // 2).sum())
         weights = self._weights(n_similar, n * (n - 1) // 2 - n_similar)
         pairs = make_pair_kernel(data.offsets, weights, self.backend)
         self._learn(given.adding(classes_=data.classes), data, pairs)
-        return self
 
     def _learn_pairs(self, given: FitInput, pairs: Pairs) -> None:
         if isinstance(self.init, str) and self.init == "lda":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from vicinal.learners.descent import (
     store_solution,
     warn_excluded,
 )
-from vicinal.learners.fit_input import FitInput, check_labeled, in_units_of_data
+from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.initialization import SCALED_INITS, starting_factor
 from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
 from vicinal.learners.parameters import (
@@ -30,7 +30,6 @@ from vicinal.learners.parameters import (
     Choice,
     Number,
     ParameterConstraints,
-    check_parameters,
 )
 from vicinal.learners.weakly_supervised import TripletLearner, Triplets
 from vicinal.objective.lmnn_objective import LMNNObjective, TripletPush, targets_of_triplets
@@ -169,17 +168,8 @@ class LMNN(TripletLearner):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the metric from class labels: nearest targets, all impostors.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of any type that scikit-learn takes.
-        """
-        given = check_labeled(self, X, y)
-        check_parameters(self)
+    def _learn_labeled(self, given: FitInput) -> None:
+        """Nearest targets, all impostors."""
         data = sort_by_class(given.X.astype(np.float64), given.y)
 
         def nearest(Z: FloatArray) -> tuple[Comparisons, PushKernel]:
@@ -190,7 +180,6 @@ class LMNN(TripletLearner):
         warn_excluded(n_excluded, len(data.X), ALONE)
         given = given.adding(classes_=data.classes, n_excluded_=n_excluded)
         self._learn(given, data, nearest)
-        return self
 
     def _learn_triplets(
         self, given: FitInput, triplets: Triplets, codes: IndexArray | None

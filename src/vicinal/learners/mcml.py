@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,10 +20,10 @@ from vicinal.learners.descent import (
     store_solution,
     warn_excluded,
 )
-from vicinal.learners.fit_input import check_labeled, in_units_of_data
+from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.initialization import median_start
 from vicinal.learners.labeled_data import sort_by_class
-from vicinal.learners.parameters import Choice, ParameterConstraints, check_parameters
+from vicinal.learners.parameters import Choice, ParameterConstraints
 from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
 from vicinal.objective.neighbor_sets import build_comparisons
 
@@ -124,17 +124,7 @@ class MCML(MetricLearner):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the metric.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of any type that scikit-learn takes.
-        """
-        given = check_labeled(self, X, y)
-        check_parameters(self)
+    def _learn_labeled(self, given: FitInput) -> None:
         options = fit_options(self, given.n_features)
         data = sort_by_class(given.X.astype(np.float64), given.y)
         comparisons = build_comparisons(data.X, data.offsets)
@@ -164,4 +154,3 @@ class MCML(MetricLearner):
             classes_=data.classes,
             n_excluded_=n_excluded,
         )
-        return self

@@ -20,7 +20,7 @@ from scipy.special import expit
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import SaturatedStartWarning, warn_user
 from vicinal.learners.base import MetricLearner
-from vicinal.learners.descent import store_solution, warn_excluded
+from vicinal.learners.descent import store_solution
 from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.labeled_data import refuse_extreme
 from vicinal.learners.parameters import (
@@ -30,7 +30,7 @@ from vicinal.learners.parameters import (
     OPTIONAL_COUNT,
     ParameterConstraints,
 )
-from vicinal.learners.weakly_supervised import Triplets, nearest_triplets
+from vicinal.learners.weakly_supervised import Triplets
 
 MarginLoss: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
 """Margins ρ (t,) → the loss of all of them, and u = −∂loss/∂ρ (t,)."""
@@ -187,18 +187,6 @@ class Composed:
         return self.stop_reason in CONVERGED
 
 
-def labeled_triplets(
-    X: FloatArray, codes: IndexArray, n_similar: int, n_dissimilar: int
-) -> tuple[Triplets, dict[str, object]]:
-    """The nearest triplets of labeled samples, and how many samples have none."""
-    triplets = nearest_triplets(_comparable(X), codes, n_similar, n_dissimilar)
-    n_excluded = len(X) - len(np.unique(triplets.i))
-    warn_excluded(
-        n_excluded, len(X), "have no other of their class and are not anchors of triplets"
-    )
-    return triplets, {"n_excluded_": n_excluded}
-
-
 def triplet_data(
     X: FloatArray, triplets: Triplets, codes: IndexArray | None, rescale: bool
 ) -> TripletData:
@@ -268,13 +256,6 @@ def store_composed(
             "triplets.",
             SaturatedStartWarning,
         )
-
-
-def _comparable(X: FloatArray) -> FloatArray:
-    """X times a power of two: exact, distances compare as before, and none overflows."""
-    X = X.astype(np.float64)
-    _, exponent = np.frexp(np.abs(X).max())
-    return np.ldexp(X, -exponent)
 
 
 def _centered(X: FloatArray, rescale: bool) -> tuple[FloatArray, float]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp
 from sklearn.metrics import euclidean_distances
@@ -14,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.base import MetricLearner
-from vicinal.learners.fit_input import check_labeled, in_units_of_data, store_fit
+from vicinal.learners.fit_input import FitInput, in_units_of_data, store_fit
 from vicinal.learners.labeled_data import encode_labels, refuse_extreme, safe_unit
-from vicinal.learners.parameters import POSITIVE, Choice, ParameterConstraints, check_parameters
+from vicinal.learners.parameters import POSITIVE, Choice, ParameterConstraints
 
 ENTROPY = 0.5
 """Weight of the plan's entropy, in units of distance."""
@@ -213,17 +212,7 @@ class RVML(MetricLearner):
         self.kernel = kernel
         self.gamma = gamma
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the metric.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
-        """
-        given = check_labeled(self, X, y)
-        check_parameters(self)
+    def _learn_labeled(self, given: FitInput) -> None:
         classes, codes = encode_labels(given.y)
         rows, dtype = given.X.astype(np.float64), given.X.dtype
         linear, by_class = self.kernel == "linear", self.virtual_points == "classes"
@@ -246,7 +235,6 @@ class RVML(MetricLearner):
             "stop_reason_": "closed form",
         }
         store_fit(self, {**given.attributes, **outcome})
-        return self
 
     def _kernel_coefficient(self, X: FloatArray) -> float:
         if self.gamma is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +27,6 @@ from vicinal.learners.rank_one_metrics import (
     Composed,
     TripletData,
     components_of,
-    labeled_triplets,
     store_composed,
     triplet_data,
 )
@@ -231,11 +229,6 @@ class SCML(TripletLearner):
         triplets, _ = self._triplets_from_labels(given, codes)
         data = triplet_data(given.X, triplets, codes, self.rescale)
         return np.asarray(self._bases(data, check_random_state(self.random_state)))
-
-    def _triplets_from_labels(
-        self, given: FitInput, codes: IndexArray
-    ) -> tuple[Triplets, Mapping[str, object]]:
-        return labeled_triplets(given.X, codes, self.n_similar, self.n_dissimilar)
 
     def _learn_triplets(
         self, given: FitInput, triplets: Triplets, codes: IndexArray | None

@@ -1,14 +1,13 @@
 """Learners from pairs or triplets: the same algorithm, fed by labels or by the user.
 
 Another kind of supervision (quadruplets, chunks of samples that belong together) takes a frozen
-value, a check of what users give, and a base class like those below: ``fit`` checks the input,
-makes the supervision from labels and learns; ``fit_quadruplets`` or ``fit_chunks`` checks what the
-user gives and learns the same way. Learning ends in ``store_fit`` or ``store_solution``.
+value, a check of what users give, and a base class like those below: ``_learn_labeled`` makes the
+supervision from labels and learns; ``fit_quadruplets`` or ``fit_chunks`` checks what the user gives
+and learns the same way. Learning ends in ``store_fit`` or ``store_solution``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,7 +18,8 @@ from sklearn.utils.validation import column_or_1d
 
 from vicinal._typing import FloatArray, IndexArray, Seed
 from vicinal.learners.base import MetricLearner
-from vicinal.learners.fit_input import FitInput, check_labeled, check_unlabeled
+from vicinal.learners.descent import warn_excluded
+from vicinal.learners.fit_input import FitInput, check_unlabeled
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.parameters import check_parameters
 from vicinal.objective.neighbor_sets import build_comparisons
@@ -131,12 +131,6 @@ def sample_pairs(codes: IndexArray, n_pairs: int, rng: np.random.RandomState) ->
     return Pairs(indices[:, 0], indices[:, 1], similar)
 
 
-def all_pairs(codes: IndexArray) -> Pairs:
-    """Every unordered pair i < j."""
-    i, j = np.triu_indices(len(codes), 1)
-    return Pairs(i, j, codes[i] == codes[j])
-
-
 def nearest_triplets(
     X: FloatArray, codes: IndexArray, n_similar: int, n_dissimilar: int
 ) -> Triplets:
@@ -147,7 +141,8 @@ def nearest_triplets(
     """
     order = np.argsort(codes, kind="stable")
     offsets = np.searchsorted(codes[order], np.arange(codes.max() + 2))
-    sets = build_comparisons(X[order], offsets, similar=n_similar, dissimilar=n_dissimilar)
+    X = _comparable(X)[order]
+    sets = build_comparisons(X, offsets, similar=n_similar, dissimilar=n_dissimilar)
     assert sets.similar is not None
     assert sets.dissimilar is not None
     position = np.argsort(order, kind="stable")  # the sorted row of every row of X
@@ -161,26 +156,22 @@ def nearest_triplets(
     return Triplets(i, j, l)
 
 
+def _comparable(X: FloatArray) -> FloatArray:
+    """X times a power of two: exact, distances compare as before, and none overflows."""
+    X = X.astype(np.float64)
+    _, exponent = np.frexp(np.abs(X).max())
+    return np.ldexp(X, -exponent)
+
+
 class PairLearner(MetricLearner):
     """Learns from pairs. Subclasses say how pairs come from labels, and what is learned of them."""
 
     random_state: Seed
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the metric from pairs that are drawn from class labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
-        """
-        given = check_labeled(self, X, y)
-        check_parameters(self)
+    def _learn_labeled(self, given: FitInput) -> None:
         classes, codes = encode_labels(given.y)
         pairs = self._pairs_from_labels(codes, check_random_state(self.random_state))
         self._learn_pairs(given.adding(classes_=classes), pairs)
-        return self
 
     def fit_pairs(self, X: ArrayLike, pairs: ArrayLike, similar: ArrayLike) -> Self:
         """Learn the metric from given pairs.
@@ -207,23 +198,16 @@ class PairLearner(MetricLearner):
 
 
 class TripletLearner(MetricLearner):
-    """Learns from triplets. Subclasses say how they come from labels, and what is learned."""
+    """Learns from triplets. Subclasses say what is learned of them."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the metric from triplets that are taken from class labels.
+    n_similar: int
+    n_dissimilar: int
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
-        """
-        given = check_labeled(self, X, y)
-        check_parameters(self)
+    def _learn_labeled(self, given: FitInput) -> None:
         classes, codes = encode_labels(given.y)
-        triplets, attributes = self._triplets_from_labels(given, codes)
-        self._learn_triplets(given.adding(classes_=classes, **attributes), triplets, codes)
-        return self
+        triplets, n_excluded = self._triplets_from_labels(given, codes)
+        given = given.adding(classes_=classes, n_excluded_=n_excluded)
+        self._learn_triplets(given, triplets, codes)
 
     def fit_triplets(self, X: ArrayLike, triplets: ArrayLike) -> Self:
         """Learn the metric from given triplets.
@@ -239,11 +223,13 @@ class TripletLearner(MetricLearner):
         self._learn_triplets(given, check_triplets(triplets, len(given.X)), None)
         return self
 
-    def _triplets_from_labels(
-        self, given: FitInput, codes: IndexArray
-    ) -> tuple[Triplets, Mapping[str, object]]:
-        """The triplets, and attributes that tell of them."""
-        raise NotImplementedError
+    def _triplets_from_labels(self, given: FitInput, codes: IndexArray) -> tuple[Triplets, int]:
+        """The nearest triplets, and how many samples have none."""
+        triplets = nearest_triplets(given.X, codes, self.n_similar, self.n_dissimilar)
+        n_excluded = len(codes) - len(np.unique(triplets.i))
+        reason = "have no other of their class and are not anchors of triplets"
+        warn_excluded(n_excluded, len(codes), reason)
+        return triplets, n_excluded
 
     def _learn_triplets(
         self, given: FitInput, triplets: Triplets, codes: IndexArray | None

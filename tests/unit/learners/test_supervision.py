@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from vicinal.learners.weakly_supervised import (
-    all_pairs,
     check_pairs,
     check_triplets,
     nearest_triplets,
@@ -138,14 +137,6 @@ def test_every_pair_is_equally_likely(n_pairs):
         p = n_pairs / 2 / available
         assert len(observed) == available
         assert np.abs(observed - draws * p).max() < 5 * np.sqrt(draws * p * (1 - p))
-
-
-def test_all_pairs():
-    codes = np.array([1, 0, 1, 1])
-    pairs = all_pairs(codes)
-    expected = list(combinations(range(4), 2))
-    assert list(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True)) == expected
-    assert pairs.similar.tolist() == [bool(codes[i] == codes[j]) for i, j in expected]
 
 
 def naive_triplets(X, codes, n_similar, n_dissimilar):
