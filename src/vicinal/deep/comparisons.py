@@ -1,16 +1,16 @@
-"""Pairs that are compared in a batch: by their labels, or as a miner has chosen them."""
+"""SortedPairs that are compared in a batch: by their labels, or as a miner has chosen them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 
-class Comparisons(Protocol):
+class BatchComparisons(Protocol):
     """The sets S_i and D_i of every anchor, as masks over the columns."""
 
     def masks(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
@@ -38,8 +38,8 @@ class LabelComparisons:
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Pairs (anchor, column), sorted by anchor, so that a block of anchors is a slice."""
+class SortedPairs:
+    """SortedPairs (anchor, column), sorted by anchor, so that a block of anchors is a slice."""
 
     anchors: Tensor
     columns: Tensor
@@ -47,7 +47,7 @@ class Pairs:
     """The pairs of anchor i are the slice ``offsets[i]:offsets[i + 1]``."""
 
     @classmethod
-    def of(cls, anchors: Tensor, columns: Tensor, n_anchors: int, n_columns: int) -> Pairs:
+    def of(cls, anchors: Tensor, columns: Tensor, n_anchors: int, n_columns: int) -> SortedPairs:
         _check_pairs(anchors, columns, n_anchors, n_columns)
         order = torch.argsort(anchors, stable=True)
         anchors, columns = anchors[order].contiguous(), columns[order]
@@ -66,8 +66,8 @@ class Pairs:
 class MinedComparisons:
     """S_i and D_i: the positives and the negatives that a miner has paired with anchor i."""
 
-    similar: Pairs
-    dissimilar: Pairs
+    similar: SortedPairs
+    dissimilar: SortedPairs
     n_columns: int
 
     @classmethod
@@ -85,8 +85,8 @@ class MinedComparisons:
             )
         a1, positives, a2, negatives = indices_tuple
         return cls(
-            Pairs.of(a1, positives, n_anchors, n_columns),
-            Pairs.of(a2, negatives, n_anchors, n_columns),
+            SortedPairs.of(a1, positives, n_anchors, n_columns),
+            SortedPairs.of(a2, negatives, n_anchors, n_columns),
             n_columns,
         )
 
@@ -97,8 +97,11 @@ class MinedComparisons:
         )
 
 
-def _check_pairs(anchors: Any, columns: Any, n_anchors: int, n_columns: int) -> None:
-    sides = (("anchors", anchors, n_anchors), ("positives or negatives", columns, n_columns))
+def _check_pairs(anchors: Tensor, columns: Tensor, n_anchors: int, n_columns: int) -> None:
+    sides: tuple[tuple[str, object, int], ...] = (
+        ("anchors", anchors, n_anchors),
+        ("positives or negatives", columns, n_columns),
+    )
     for name, indices, length in sides:
         if not isinstance(indices, Tensor) or indices.is_floating_point() or indices.ndim != 1:
             raise ValueError(f"{name} in indices_tuple must be 1-D tensors of integers")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -15,12 +15,12 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from vicinal._typing import FloatArray
-from vicinal.deep.loss import ANNLoss
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
+from vicinal.deep.loss import ANNLoss, Elementwise, LossPair
 from vicinal.deep.network import (
     choose_device,
     embed,
@@ -59,7 +59,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
     Parameters
     ----------
     alpha, gamma, loss, plain, similar, normalize
-        The loss, see :class:`ANNLoss`.
+        The loss, see :class:`ANNLoss`; the defaults are ANN⁺ of the linear learner.
     temperature : float or "auto", default="auto"
         Of the loss. "auto" gives the untrained embeddings a mean perplexity of 20: neither
         saturated nor flat.
@@ -135,9 +135,9 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         alpha: float = 1.0,
         gamma: float = 1.0,
         *,
-        loss: Any = "hinge",
-        plain: bool = False,
-        similar: Any = "all",
+        loss: str | LossPair | Elementwise = "hinge",
+        plain: bool | Literal["dissimilar"] = False,
+        similar: str | int = "all",
         temperature: float | str = "auto",
         normalize: bool = False,
         n_components: int = 32,
@@ -150,9 +150,9 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
         validation_fraction: float = 0.15,
-        device: Any = "auto",
+        device: str | torch.device = "auto",
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.alpha = alpha
         self.gamma = gamma
@@ -175,7 +175,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train the network and keep the embeddings of all samples.
 
         Parameters
@@ -210,7 +210,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         store_fit(self, {**given.attributes, **outcome})
         return self
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: ArrayLike) -> FloatArray:
         """Embed X: (n_samples, n_components), of the precision of X.
 
         Parameters
@@ -221,7 +221,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         rows = validate_data(self, X, dtype=DTYPES, reset=False)
         return self._embed(rows, self.scaler_, self.module_)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> LabelArray:
         """The class that most of the nearest embeddings have, ties to the nearest.
 
         Parameters
@@ -231,7 +231,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         winners = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[winners]
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """The share of every class in the vote, (n_samples, n_classes).
 
         Parameters
@@ -243,7 +243,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
             return self.knn_.predict_proba(Z)
 
     def _train(
-        self, X: FloatArray, codes: NDArray[np.intp], device: torch.device, rng: Any
+        self, X: FloatArray, codes: IndexArray, device: torch.device, rng: np.random.RandomState
     ) -> tuple[nn.Module, ANNLoss, Training]:
         """The trained network on the host, its loss, and how the training went."""
         module = self.module
@@ -300,7 +300,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return int(self.knn_.n_features_in_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

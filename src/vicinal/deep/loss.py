@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from vicinal.deep.comparisons import (
-    Comparisons,
+    BatchComparisons,
     MinedComparisons,
     check_embeddings,
     compare_by_labels,
@@ -23,6 +23,8 @@ from vicinal.learners.parameters import Number, check_choice
 from vicinal.objective.losses import Loss
 
 Elementwise: TypeAlias = Callable[[Tensor], Tensor]
+LossPair: TypeAlias = Loss | tuple[Elementwise, Elementwise]
+"""A value and a slope."""
 
 REDUCTIONS = ("mean", "sum", "none")
 CONTRASTS = ("dissimilar", "all")
@@ -116,11 +118,11 @@ class ANNLoss(nn.Module):
     --------
     >>> import torch
     >>> from vicinal.deep import ANNLoss
-    >>> embeddings = torch.tensor([[0.0], [1.0], [5.0], [7.0]], requires_grad=True)
-    >>> loss = ANNLoss()(embeddings, torch.tensor([0, 1, 1, 0]))
+    >>> embeddings = torch.tensor([[1.0, 0], [2, 1], [0, 2], [1, 3]], requires_grad=True)
+    >>> loss = ANNLoss()(embeddings, torch.tensor([0, 0, 1, 1]))
     >>> loss.backward()
     >>> round(loss.item(), 3), embeddings.grad.shape
-    (30.307, torch.Size([4, 1]))
+    (0.062, torch.Size([4, 2]))
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class ANNLoss(nn.Module):
         alpha: float = 0.0,
         gamma: float = 1.0,
         *,
-        loss: str | Loss | tuple[Elementwise, Elementwise] | Elementwise = "logistic",
+        loss: str | LossPair | Elementwise = "logistic",
         plain: bool | Literal["dissimilar"] = "dissimilar",
         distance: Literal["squared", "euclidean", "cosine"] = "squared",
         margin: float = 0.0,
@@ -226,7 +228,7 @@ class ANNLoss(nn.Module):
             check_embeddings("ref_emb", ref_emb, embeddings.shape[1])
             R = self._scaled(ref_emb)
         if indices_tuple is not None:
-            comparisons: Comparisons = MinedComparisons.of(indices_tuple, len(Z), len(R))
+            comparisons: BatchComparisons = MinedComparisons.of(indices_tuple, len(Z), len(R))
         else:
             ref_labels = labels if itself else ref_labels
             comparisons = compare_by_labels(labels, ref_labels, (len(Z), len(R)), itself)

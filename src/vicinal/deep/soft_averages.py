@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from vicinal.deep.comparisons import Comparisons
+from vicinal.deep.comparisons import BatchComparisons
 
 BLOCK_ELEMENTS = 2**23
 """Elements of a block of anchors × columns; about ten arrays of that size exist at a time."""
@@ -81,7 +81,9 @@ class RowAverages:
     """(b,) whether neither S_i nor D_i is empty."""
 
 
-def row_averages(Z: Tensor, R: Tensor, comparisons: Comparisons, rule: AverageRule) -> RowAverages:
+def row_averages(
+    Z: Tensor, R: Tensor, comparisons: BatchComparisons, rule: AverageRule
+) -> RowAverages:
     """Soft averages of the distances d_ij between z_i and r_j, differentiable in Z and R.
 
     Parameters
@@ -91,7 +93,7 @@ def row_averages(Z: Tensor, R: Tensor, comparisons: Comparisons, rule: AverageRu
     R : (n, m)
         The columns; Z itself where a batch is compared with itself, whose gradient then is the
         sum of both, 2·Lap·Z.
-    comparisons : Comparisons
+    comparisons : BatchComparisons
         The sets S_i and D_i.
     rule : AverageRule
     """
@@ -124,7 +126,7 @@ class _RowAverages(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, Z: Tensor, R: Tensor, comparisons: Comparisons, rule: AverageRule
+        ctx: Any, Z: Tensor, R: Tensor, comparisons: BatchComparisons, rule: AverageRule
     ) -> tuple[Tensor, ...]:
         s, t = (Z.new_zeros(len(Z)) for _ in range(2))
         n_similar, n_contrast = (Z.new_zeros(len(Z), dtype=torch.long) for _ in range(2))
@@ -181,7 +183,9 @@ class _SoftAverage:
         return self.exponentials * (derivative / self.total)[:, None]
 
 
-def _blocks(Z: Tensor, R: Tensor, comparisons: Comparisons, rule: AverageRule) -> Iterator[_Block]:
+def _blocks(
+    Z: Tensor, R: Tensor, comparisons: BatchComparisons, rule: AverageRule
+) -> Iterator[_Block]:
     """Blocks of anchors with their soft averages; no block if there are no columns."""
     if len(R) == 0:
         return

@@ -129,17 +129,8 @@ def class_batches(
     """Deal all samples into batches of about ``batch_size``, made of small groups of one class.
 
     With few classes that hardly differs from a random order; with many, a random batch would hold
-    one sample of most classes, and anchors without a similar sample have no loss.
-
-    Parameters
-    ----------
-    codes : (n,) ints, the classes
-    batch_size : int
-    rng : numpy.random.RandomState
-
-    Returns
-    -------
-    batches : list of index arrays
+    one sample of most classes, and anchors without a similar sample have no loss. ``codes`` (n,)
+    are the classes.
     """
     n = len(codes)
     shuffled = rng.permutation(n)
@@ -160,17 +151,7 @@ def stratified_split(
     """Split rows into training and validation rows, the latter about ``fraction`` of every class.
 
     Two samples of every class stay in the training part. Unlike scikit-learn's splitters this takes
-    classes of any size: small classes are trained on.
-
-    Parameters
-    ----------
-    codes : (n,) ints, the classes
-    fraction : float
-    rng : numpy.random.RandomState
-
-    Returns
-    -------
-    train, validation : index arrays
+    classes of any size: small classes are trained on. ``codes`` (n,) are the classes.
     """
     sizes = np.bincount(codes)
     held = np.minimum(np.rint(fraction * sizes), np.maximum(0, sizes - 2))
