@@ -2,6 +2,7 @@
 
 from vicinal import plot
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.features.table_encoder import TableEncoder
 from vicinal.learners.ann import ANN
 from vicinal.learners.boostmetric import BoostMetric
 from vicinal.learners.gmml import GMML
@@ -35,6 +36,7 @@ __all__ = [
     "ANNSearchCV",
     "BoostMetric",
     "ClassMeanKNN",
+    "TableEncoder",
     "__version__",
     "gamma_for_k",
     "k_for_gamma",

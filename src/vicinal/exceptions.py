@@ -32,6 +32,10 @@ class IdentifierColumnWarning(UserWarning):
     """A column looks like a row number or an identifier, which tells nothing about new rows."""
 
 
+class UnseenLevelWarning(UserWarning):
+    """Rows have levels that did not occur in training; they are taken as none of the known."""
+
+
 def missing_extra(user: str, package: str, extra: str) -> ImportError:
     """The error to raise where a package of an optional extra is not installed."""
     return ImportError(f"{user} needs {package}: pip install 'vicinal[{extra}]'", name=package)
@@ -53,6 +57,7 @@ __all__ = [
     "SaturatedStartWarning",
     "TableError",
     "TimeLimitWarning",
+    "UnseenLevelWarning",
     "missing_extra",
     "warn_user",
 ]

@@ -214,6 +214,20 @@ class Indices:
 
 
 @dataclass(frozen=True)
+class Texts:
+    """Tuple of distinct strings, of the choices where there are any."""
+
+    low: int = 0
+    choices: tuple[str, ...] = ()
+
+    def check(self, value: object, sizes: Sizes) -> None:
+        if not isinstance(value, tuple) or len(value) < self.low or len(set(value)) < len(value):
+            raise ValueError("must be a tuple of distinct texts")
+        for item in value:
+            Text(self.choices).check(item, sizes)
+
+
+@dataclass(frozen=True)
 class Anything:
     """Whatever the encoding can hold: nothing depends on it."""
 

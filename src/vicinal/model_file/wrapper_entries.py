@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from vicinal.features.column_codes import PERIODS
+from vicinal.features.table_values import DATE_FORMATS, ISO_DATE
 from vicinal.model_file.entry import Entry, Values, attributes
 from vicinal.model_file.estimator_entries import FEATURES
 from vicinal.model_file.schema import (
@@ -21,11 +24,13 @@ from vicinal.model_file.schema import (
     Integer,
     LabelArray,
     ListOf,
+    Names,
     Nothing,
     Sizes,
     StoredArray,
     StoredNumber,
     Text,
+    Texts,
 )
 
 
@@ -206,7 +211,95 @@ TABLE_MODEL = Entry(
     from_state=_from_state,
 )
 
+
+def _check_statistics(code: Any) -> None:
+    if code.statistics.shape[1] != len(code.labels):
+        raise ValueError("statistics must have a column per label")
+
+
+def _check_encoder(model: Any) -> None:
+    if not hasattr(model, "columns_"):
+        return
+    if len(model.columns_) != model.n_features_in_:
+        raise ValueError(f"columns_ must describe {model.n_features_in_} columns")
+    if not len(model.feature_columns_):
+        raise ValueError("columns_ must lead to at least one feature")
+
+
+@dataclass(frozen=True)
+class InstanceOf:
+    """Object of one of these classes."""
+
+    classes: tuple[str, ...]
+
+    def check(self, value: object, sizes: Sizes) -> None:
+        if type(value).__name__ not in self.classes:
+            raise ValueError(f"must be a {' or '.join(self.classes)}")
+
+
+CODES = "vicinal.features.column_codes"
+STANDARDIZED = (
+    Field("fill", StoredNumber()),
+    Field("mean", StoredNumber()),
+    Field("scale", StoredNumber(low=MIN_DIVISOR)),
+)
+
+COLUMN_CODES = {
+    "NumberCode": Entry(
+        f"{CODES}:NumberCode",
+        parameters=(
+            *STANDARDIZED,
+            Field("decimal", Text((".", ","))),
+            Field("unit", Text()),
+            Field("is_text", Flag()),
+        ),
+    ),
+    "OrderedCode": Entry(
+        f"{CODES}:OrderedCode", parameters=(*STANDARDIZED, Field("levels", Texts(low=2)))
+    ),
+    "LevelCode": Entry(f"{CODES}:LevelCode", parameters=(Field("levels", Texts(low=2)),)),
+    "TargetCode": Entry(
+        f"{CODES}:TargetCode",
+        parameters=(
+            Field("levels", Names("l")),
+            Field("statistics", StoredArray(("l+1", None))),
+            Field("labels", Texts(low=1)),
+        ),
+        check=_check_statistics,
+    ),
+    "DateCode": Entry(
+        f"{CODES}:DateCode",
+        parameters=(
+            *STANDARDIZED,
+            Field("form", Text(("", ISO_DATE, *DATE_FORMATS))),
+            Field("periods", Texts(choices=tuple(PERIODS))),
+        ),
+    ),
+    "DroppedCode": Entry(f"{CODES}:DroppedCode", parameters=(Field("reason", Text()),)),
+}
+
+COLUMN_ENCODING = Entry(
+    "vicinal.features.table_encoder:ColumnEncoding",
+    parameters=(
+        Field("name", Text()),
+        Field("code", InstanceOf(tuple(COLUMN_CODES))),
+        Field("n_rows", Integer()),
+        Field("n_missing", Integer()),
+        Field("has_indicator", Flag()),
+        Field("weight", StoredNumber(low=MIN_DIVISOR)),
+    ),
+)
+
+TABLE_ENCODER = Entry(
+    "vicinal.features.table_encoder:TableEncoder",
+    state=(*FEATURES, Field("columns_", ListOf("ColumnEncoding"))),
+    check=_check_encoder,
+)
+
 WRAPPERS = {
+    **COLUMN_CODES,
+    "ColumnEncoding": COLUMN_ENCODING,
+    "TableEncoder": TABLE_ENCODER,
     "StandardScaler": SCALER,
     "PCA": PCA,
     "KNeighborsClassifier": NEIGHBORS,
