@@ -22,6 +22,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -191,43 +192,21 @@ class MeanMetric:
 # --------------------------------------------------------------------------------------- votes
 
 
-class Votes(Protocol):
-    """The rule by which training rows decide about prepared rows A (n, d)."""
-
-    @property
-    def n_neighbors(self) -> int:
-        """K; of a committee that of its heaviest member."""
-
-    @property
-    def classes(self) -> NDArray[np.generic]:
-        """(c,) in the order of the probabilities."""
-
-    def labels(self) -> NDArray[np.generic]:
-        """(n_rows,) the classes of the training rows."""
-
-    def probabilities(self, A: FloatArray) -> FloatArray:
-        """(n, c) of the classes."""
-
-    def nearest(self, A: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
-        """Distances and training rows (n, k) of the neighbors that count most."""
-
-    def fitted_to(self, A: FloatArray, y: NDArray[np.generic]) -> Votes:
-        """The same rule with the rows A (n, d) as training rows."""
-
-
 @dataclass(frozen=True)
 class NeighborVotes:
-    """K-nearest-neighbor votes in the space Z of a metric."""
+    """K-nearest-neighbor votes about prepared rows A (n, d), in the space Z of a metric."""
 
     knn: NeighborClassifier
     metric: ModelMetric
 
     @property
     def n_neighbors(self) -> int:
+        """K."""
         return int(self.knn.n_neighbors)
 
     @property
     def classes(self) -> NDArray[np.generic]:
+        """(c,) in the order of the probabilities."""
         return np.asarray(self.knn.classes_)
 
     @property
@@ -236,6 +215,7 @@ class NeighborVotes:
         return isinstance(self.knn, ClassMeanKNN) and self.knn.rule == "class_mean"
 
     def labels(self) -> NDArray[np.generic]:
+        """(n_rows,) the classes of the training rows."""
         if not isinstance(self.knn, ClassMeanKNN):
             return np.asarray(self.knn.classes_[self.knn._y])
         labels = np.empty(self.knn.n_samples_fit_, dtype=self.knn.classes_.dtype)
@@ -243,25 +223,38 @@ class NeighborVotes:
         return labels
 
     def probabilities(self, A: FloatArray) -> FloatArray:
+        """(n, c) of the classes."""
         return np.asarray(self.knn.predict_proba(self.metric.embed(A)))
 
     def nearest(self, A: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
+        """Distances and training rows (n, k), nearest first."""
         k = min(k, self.knn.n_samples_fit_)
         distances, rows = self.knn.kneighbors(self.metric.embed(A), n_neighbors=k)
         return distances, rows
 
+    def row_weights(self, A: FloatArray) -> csr_array:
+        """(n, n_rows) the share of every training row in the probabilities."""
+        Z = self.metric.embed(A)
+        if isinstance(self.knn, ClassMeanKNN):
+            return self.knn.vote_weights(Z)[0]
+        if self.knn.weights not in ("uniform", None):
+            raise ValueError(f"votes with weights={self.knn.weights!r} cannot be explained")
+        return csr_array(self.knn.kneighbors_graph(Z)) / self.n_neighbors
+
     def fitted_to(self, A: FloatArray, y: NDArray[np.generic]) -> NeighborVotes:
+        """The same rule with the rows A (n, d) as training rows."""
         return replace(self, knn=clone(self.knn).fit(self.metric.embed(A), y))
 
 
 @dataclass(frozen=True)
 class CommitteeVotes:
-    """The votes of an ANNClassifier, which has its training rows."""
+    """The votes of an ANNClassifier, with the methods of :class:`NeighborVotes`."""
 
     committee: ANNClassifier
 
     @property
     def n_neighbors(self) -> int:
+        """K of the heaviest member."""
         heaviest = max(self.committee.chosen_, key=lambda choice: choice.weight)
         return int(heaviest.n_neighbors)
 
@@ -277,6 +270,7 @@ class CommitteeVotes:
             return np.asarray(self.committee.predict_proba(A))
 
     def nearest(self, A: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
+        """Distances and training rows (n, k), those that count most first."""
         with plain_arrays():
             distances, rows = self.committee.kneighbors(A, min(k, self.committee.n_samples_fit_))
         return distances, rows
@@ -289,6 +283,10 @@ class CommitteeVotes:
         """(n,) how many neighbors the metrics look at."""
         with plain_arrays():
             return np.asarray(self.committee.effective_neighbors(A))
+
+
+Votes: TypeAlias = NeighborVotes | CommitteeVotes
+"""The rule by which training rows decide about prepared rows."""
 
 
 # ----------------------------------------------------------------------------------- the model
@@ -360,21 +358,19 @@ class FittedModel:
         training_rows : (n, p) array
             The rows that the model was fitted on, like x not prepared yet.
         k : int
-            How many are listed, those that count most first.
+            How many are listed: the nearest, or of a committee those that count most.
         """
-        A = self.prepare(x[None])
-        if self.committee is not None:
-            return list(self.committee.explain(A, n_neighbors=k)[0].neighbors)
-        votes = self.voting()
-        voters = votes.n_neighbors
+        A, votes = self.prepare(x[None]), self.voting()
+        if isinstance(votes, CommitteeVotes):
+            return list(votes.committee.explain(A, n_neighbors=k)[0].neighbors)
         distances, rows = votes.nearest(A, k)
-        weights = np.where(np.arange(len(rows[0])) < voters, 1.0 / voters, 0.0)
+        weights = votes.row_weights(A)[0].toarray().ravel()  # (n,)
         return [
             NeighborVote(row, label, weight, distance, added)
             for row, label, weight, distance, added in zip(
                 rows[0].tolist(),
                 votes.labels()[rows[0]],
-                weights.tolist(),
+                weights[rows[0]].tolist(),
                 distances[0].tolist(),
                 contributions(x, training_rows[rows[0]], self.matrix()),
                 strict=True,

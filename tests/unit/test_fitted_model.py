@@ -139,13 +139,27 @@ def test_an_unfitted_copy_is_the_same_model(models):
 
 def test_explanations_add_up_to_the_distance_in_the_features_as_given(models):
     for name in ("plain", "PCA, class means", "scaler, PCA, learner, vote", "search"):
-        fitted = anatomy(models[name])
-        votes = fitted.explain(X[7] + 0.01, X, 6)
-        K = fitted.voting().n_neighbors
-        assert [vote.weight for vote in votes] == [1 / K] * K + [0.0] * (6 - K)
-        for vote in votes:
+        for vote in anatomy(models[name]).explain(X[7] + 0.01, X, 6):
             assert vote.contributions.sum() == pytest.approx(vote.distance**2, rel=1e-7)
             assert vote.label == Y[vote.row]
+
+
+def test_weights_of_an_explanation_add_up_to_the_probabilities(model):
+    fitted = anatomy(model)
+    if fitted.metric.matrix() is None:  # a kernel: nothing that each feature adds
+        return
+    x = (X[50] + X[101]) / 2  # between two classes
+    votes = fitted.explain(x, X, len(X))
+    shares = [sum(v.weight for v in votes if v.label == label) for label in model.classes_]
+    assert sum(shares) > 0.9  # the rest is the prior's
+    if fitted.committee is None:
+        np.testing.assert_allclose(shares, model.predict_proba(x[None])[0], rtol=1e-12)
+
+
+def test_votes_by_the_inverse_distance_are_not_explained():
+    model = KNeighborsClassifier(3, weights="distance").fit(X, Y)
+    with pytest.raises(ValueError, match="weights='distance' cannot be explained"):
+        anatomy(model).explain(X[0], X, 3)
 
 
 def test_other_classifiers_have_a_transform_at_most():
