@@ -6,8 +6,10 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from vicinal.features.hat_basis import MAX_EXPANDED, MAX_KNOTS, HatBasis
+from vicinal.learners.parameters import check_n_components, check_parameters
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.schema import (
     Anything,
@@ -53,13 +55,25 @@ COMPOSITION = (
     *RUN,
     *EXCLUDED,
     Field("weights_", Evidence()),
-    Field("bases_", Evidence(axes=2)),
+    Field("bases_", Evidence((None, None))),
     Field("scale_", StoredNumber()),
 )
 
 
+def _check_learner(model: Any) -> None:
+    """Parameters that another fit takes: a report fits learners again, for cross-validation."""
+    check_parameters(model)
+    d = model.n_features_in_
+    check_n_components(getattr(model, "n_components", None), d)
+    check_random_state(getattr(model, "random_state", None))
+    init = getattr(model, "init", "auto")
+    if not isinstance(init, str) and np.shape(init)[1:] != (d,):
+        raise ValueError(f"init must have {d} columns")
+
+
 def _check_rvml(model: Any) -> None:
     """L is applied to x, or in the kernel form to k(x), which needs the samples."""
+    _check_learner(model)
     linear = model.kernel == "linear"
     if linear != (model.X_fit_ is None) or linear != (model.gamma_ is None):
         raise ValueError("X_fit_ and gamma_ belong to kernel='rbf', and only to it")
@@ -85,25 +99,24 @@ RVML = Entry(
     check=_check_rvml,
 )
 
-LEARNERS = {
-    "ANN": Entry("vicinal.learners.ann:ANN", NEIGHBOR),
-    "PNCA": Entry("vicinal.learners.pnca:PNCA", NEIGHBOR),
-    "NCA": Entry("vicinal.learners.nca:NCA", NEIGHBOR),
-    "LMNN": Entry("vicinal.learners.lmnn:LMNN", (*METRIC, *RUN, *EXCLUDED)),
-    "MCML": Entry("vicinal.learners.mcml:MCML", (*METRIC, *RUN, *EXCLUDED)),
-    "LDML": Entry("vicinal.learners.ldml:LDML", (*METRIC, *RUN, Field("bias_", StoredNumber()))),
-    "ITML": Entry(
-        "vicinal.learners.itml:ITML",
-        (*METRIC, *RUN, Field("n_pairs_", Integer()), Field("bounds_", StoredArray((2,)))),
-    ),
-    "GMML": Entry("vicinal.learners.gmml:GMML", (*METRIC, *OUTCOME, Field("regularized_", Flag()))),
-    "SCML": Entry("vicinal.learners.scml:SCML", COMPOSITION),
-    "BoostMetric": Entry(
-        "vicinal.learners.boostmetric:BoostMetric",
-        (*COMPOSITION, Field("eigenvalues_", Evidence())),
-    ),
-    "RVML": RVML,
+
+STATES = {
+    "ANN": NEIGHBOR,
+    "PNCA": NEIGHBOR,
+    "NCA": NEIGHBOR,
+    "LMNN": (*METRIC, *RUN, *EXCLUDED),
+    "MCML": (*METRIC, *RUN, *EXCLUDED),
+    "LDML": (*METRIC, *RUN, Field("bias_", StoredNumber())),
+    "ITML": (*METRIC, *RUN, Field("n_pairs_", Integer()), Field("bounds_", StoredArray((2,)))),
+    "GMML": (*METRIC, *OUTCOME, Field("regularized_", Flag())),
+    "SCML": COMPOSITION,
+    "BoostMetric": (*COMPOSITION, Field("eigenvalues_", Evidence())),
 }
+
+LEARNERS = {
+    name: Entry(f"vicinal.learners.{name.lower()}:{name}", state, check=_check_learner)
+    for name, state in STATES.items()
+} | {"RVML": RVML}
 
 MOST_VOTERS = 64  # the classifier may ask for more neighbors than a tiny training set has
 
@@ -156,14 +169,26 @@ CHOICE = Entry(
 )
 
 
+TRIED = {"configuration": "U", "iterate": "iu", "vote": "U", "n_neighbors": "iu"}
+"""The columns that name a candidate of ANNClassifier."""
+
+
 def _check_automatic(model: Any) -> None:
+    if np.any(np.diff(model.oof_rows_) <= 0):
+        raise ValueError("oof_rows_ must be ascending")
     if model.mode == "single" and model.knots_ is not None:
         raise ValueError("knots_ belongs to a committee, and only to it")
     expected = model.n_features_in_ if model.knots_ is None else _unfolded_columns(model.knots_)
     if model.metrics_.shape[2] != expected:
         raise ValueError(f"metrics_ must have {expected} columns, not {model.metrics_.shape[2]}")
     q, n = len(model.metrics_), model.n_samples_fit_
+    results = model.cv_results_
+    if 1 not in results["rank_test_score"] or "euclid" not in results["configuration"]:
+        raise ValueError("cv_results_ must have a best candidate, and one named euclid")
+    tried = set(zip(*(results[name].tolist() for name in TRIED), strict=True))
     for member in model.chosen_:
+        if tuple(getattr(member, name) for name in TRIED) not in tried:
+            raise ValueError("chosen_ has a member that is not among cv_results_")
         if max(member.metrics) >= q:
             raise ValueError(f"chosen_ refers to metrics beyond the {q} there are")
         # Epanechnikov's votes look at the neighbor after the last.
@@ -193,8 +218,8 @@ AUTOMATIC = Entry(
         # Absent in files that were written before features could be unfolded.
         Field("knots_", StoredArray(("d", None)), optional=True, nullable=True),
         Field("chosen_", ListOf("Choice")),
-        Field("cv_results_", Columns()),
-        Field("histories_", Columns(equal=False)),
+        Field("cv_results_", Columns({**TRIED, "mean_test_error": "f", "rank_test_score": "iu"})),
+        Field("histories_", Columns(others="fiu", equal=False)),
         Field("oof_rows_", StoredArray(("t",), "i", below="n")),
         Field("oof_proba_", StoredArray(("t", "c"))),
         Field("best_score_", StoredNumber()),
@@ -206,7 +231,19 @@ AUTOMATIC = Entry(
 )
 
 
+TUNED = {"alpha": "alphas_", "gamma": "gammas_", "n_neighbors": "n_neighbors_"}
+"""The settings that ANNSearchCV chooses, and where it keeps the values tried."""
+
+SEARCH_RESULTS = {"mean_test_score": "f", **{f"param_{name}": "fiu" for name in TUNED}}
+
+
 def _check_search(model: Any) -> None:
+    if not isinstance(model.best_params_, dict) or set(model.best_params_) != set(TUNED):
+        raise ValueError(f"best_params_ must be values of {', '.join(TUNED)}")
+    for name, values in TUNED.items():
+        best, tried = model.best_params_[name], model.cv_results_[f"param_{name}"].tolist()
+        if best not in tried or best not in getattr(model, values).tolist():
+            raise ValueError(f"best_params_ has a value of {name} that was not tried")
     refitted = [name in vars(model) for name in REFITTED]
     if any(refitted) != model.refit or not (all(refitted) or not any(refitted)):
         raise ValueError(f"refit=True leads to all of {', '.join(REFITTED)}, else to none")
@@ -230,16 +267,19 @@ SEARCH = Entry(
         *FEATURES,
         Field("classes_", LabelArray()),
         Field("n_splits_", Integer()),
-        Field("cv_results_", Columns()),
+        Field(
+            "cv_results_",
+            Columns({"mean_test_score": "f", **{f"param_{name}": "fiu" for name in TUNED}}),
+        ),
         Field("best_index_", Integer()),
         Field("best_params_", Anything()),
         Field("best_score_", StoredNumber()),
-        Field("alphas_", Evidence()),
-        Field("gammas_", Evidence()),
-        Field("n_neighbors_", Evidence()),
-        Field("error_alpha_k_", Evidence(axes=2)),
-        Field("error_gamma_k_", Evidence(axes=2)),
-        Field("error_alpha_gamma_", Evidence(axes=2)),
+        Field("alphas_", Evidence(("a",))),
+        Field("gammas_", Evidence(("g",))),
+        Field("n_neighbors_", Evidence(("k",))),
+        Field("error_alpha_k_", Evidence(("a", "k"))),
+        Field("error_gamma_k_", Evidence(("g", "k"))),
+        Field("error_alpha_gamma_", Evidence(("a", "g"))),
         Field("scaler_", FittedEstimator(("StandardScaler",)), optional=True, nullable=True),
         Field("best_estimator_", FittedEstimator(("ANN", "PNCA", "NCA")), optional=True),
         Field("classifier_", FittedEstimator(("ClassMeanKNN",)), optional=True),

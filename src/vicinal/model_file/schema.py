@@ -8,7 +8,7 @@ it into a ModelFileError, and :func:`vicinal.save` runs the same checks before i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -57,10 +57,7 @@ class StoredArray:
             raise ValueError(f"must be an array of kind {self.kinds!r}")
         if value.dtype.kind == "i" and value.dtype != np.intp:
             raise ValueError(f"must be an array of {np.dtype(np.intp)}")
-        if value.ndim != len(self.shape):
-            raise ValueError(f"must have {len(self.shape)} axes, not {value.ndim}")
-        for size, expected in zip(value.shape, self.shape, strict=True):
-            _check_size(size, expected, sizes)
+        _check_shape(value, self.shape, sizes)
         if value.dtype.kind in "fi" and value.size:
             low = 0 if self.below else self.low
             high = sizes[self.below] - 1 if self.below else self.high
@@ -69,15 +66,14 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Numbers of any shape that tell how a model came about: nan and inf are allowed."""
+    """Numbers that tell how a model came about: nan and inf are allowed; shape as above."""
 
-    axes: int = 1
+    shape: tuple[str | None, ...] = (None,)
 
     def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
             raise ValueError("must be an array of numbers")
-        if value.ndim != self.axes:
-            raise ValueError(f"must have {self.axes} axes, not {value.ndim}")
+        _check_shape(value, self.shape, sizes)
 
 
 @dataclass(frozen=True)
@@ -239,14 +235,24 @@ class Anything:
 class Columns:
     """Dict of named columns, 1-D arrays or lists; equally long ones make a table."""
 
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Columns that must be there, each with the kinds of dtype that it may have."""
+    others: str = ""
+    """Kinds of dtype of all other columns; empty: any."""
     equal: bool = True
 
     def check(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             raise ValueError("must be named columns")
-        for column in value.values():
+        missing = self.kinds.keys() - value.keys()
+        if missing:
+            raise ValueError(f"must have a column {min(missing)}")
+        for name, column in value.items():
             if not isinstance(column, list) and np.ndim(column) != 1:
                 raise ValueError("must consist of columns")
+            kinds = self.kinds.get(name, self.others)
+            if kinds and (isinstance(column, list) or column.dtype.kind not in kinds):
+                raise ValueError(f"has a column {name} of another kind than {kinds!r}")
         if self.equal and len({len(column) for column in value.values()}) > 1:
             raise ValueError("must consist of equally long columns")
 
@@ -269,6 +275,15 @@ def check_fields(expected: Iterable[Field], values: Mapping[str, object], sizes:
             item.kind.check(value, sizes)
         except ValueError as error:
             raise ValueError(f"{item.name} {error}") from None
+
+
+def _check_shape(
+    value: NDArray[np.generic], shape: tuple[str | int | None, ...], sizes: Sizes
+) -> None:
+    if value.ndim != len(shape):
+        raise ValueError(f"must have {len(shape)} axes, not {value.ndim}")
+    for size, expected in zip(value.shape, shape, strict=True):
+        _check_size(size, expected, sizes)
 
 
 def _check_size(size: int, expected: str | int | None, sizes: Sizes) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 
 from vicinal.features.column_codes import PERIODS
 from vicinal.features.table_values import DATE_FORMATS, ISO_DATE
@@ -55,6 +56,17 @@ SCALER = Entry(
     check=_check_scaler,
 )
 
+SVD_SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized")
+
+
+def _check_pca(model: BaseEstimator) -> None:
+    """Parameters that another fit takes."""
+    k, m, d = model.n_components, model.n_components_, model.n_features_in_
+    if not (k in (None, "mle", m) or (isinstance(k, float) and 0 < k < 1)) or m > d:
+        raise ValueError(f"n_components = {k!r} does not lead to {m} of {d} features")
+    check_random_state(model.random_state)
+
+
 PCA = Entry(
     "sklearn.decomposition:PCA",
     state=(
@@ -72,10 +84,11 @@ PCA = Entry(
         Field("n_components", Anything()),
         Field("whiten", Flag()),
         Field("copy", Flag()),
-        Field("svd_solver", Text()),
+        Field("svd_solver", Text(SVD_SOLVERS)),
         Field("random_state", Anything()),
     ),
     only=True,
+    check=_check_pca,
 )
 
 

@@ -82,6 +82,8 @@ def check_inputs(
             f"X has {len(y)} rows, but the model was fitted on {fitted.committee.n_samples_fit_}: "
             "give the training data as they were given to fit"
         )
+    if fitted.committee is not None and not np.isin(fitted.committee.classes_, labels).all():
+        raise ValueError("the model knows classes that y does not have: give the labels of the fit")
     if len(np.unique(train.codes)) < 2:
         raise ValueError("y has one class only: there is nothing to tell apart, nor to report")
     return Inputs(

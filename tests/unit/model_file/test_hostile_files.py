@@ -265,6 +265,52 @@ def test_values_that_no_prediction_survives(path, name, index, value):
         load(path)
 
 
+def item(document: dict, field: str, name: str) -> list:
+    """The pair of this name in a dict of the state."""
+    pairs = document["model"]["state"][field]["items"]
+    return next(pair for pair in pairs if pair[0] == name)
+
+
+def choose(**values: Any) -> Callable[[dict, dict], object]:
+    def change(entries, document):
+        document["model"]["state"]["chosen_"][0]["model"]["parameters"].update(values)
+
+    return change
+
+
+def set_item(field: str, name: str, at: int, value: Any) -> Callable[[dict, dict], object]:
+    return lambda entries, document: item(document, field, name).__setitem__(at, value)
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "message"),
+    [
+        ("automatic", set_item("cv_results_", "vote", 0, "votes"), "must have a column vote"),
+        ("automatic", set_item("cv_results_", "iterate", 1, []), "iterate of another kind"),
+        ("automatic", set_item("histories_", "hinge", 1, ["a"]), "hinge of another kind"),
+        ("automatic", choose(iterate=999), "not among cv_results_"),
+        ("automatic", choose(n_neighbors=5), "not among cv_results_"),
+        ("search", set_state("best_params_", None), "best_params_ must be values of alpha"),
+        ("search", set_item("best_params_", "alpha", 1, 123.0), "alpha that was not tried"),
+        ("search", set_item("best_params_", "n_neighbors", 0, "k"), "best_params_ must be values"),
+        ("learner", set_parameter("tol", "x"), "tol must be an instance of float"),
+        ("learner", set_parameter("n_components", 99), "n_components=99 exceeds"),
+        ("learner", set_parameter("init", [[1.0]]), "init must have 4 columns"),
+        ("learner", set_parameter("random_state", "x"), "cannot be used to seed"),
+        ("kernel", set_parameter("virtual_points", "single"), "virtual_points='single'"),
+    ],
+)
+def test_what_only_a_report_needs_is_checked_too(model, change, message, tmp_path):
+    stored = Path(__file__).resolve().parents[2] / "data" / "model-v1" / f"{model}.vicinal"
+    path = tmp_path / "model.vicinal"
+    path.write_bytes(stored.read_bytes())
+    edit(path, lambda *_: None)
+    load(path)
+    edit(path, change)
+    with pytest.raises(ModelFileError, match=message):
+        load(path)
+
+
 def peak_of_loading(path: Path) -> int:
     tracemalloc.start()
     try:

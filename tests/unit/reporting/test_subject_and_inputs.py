@@ -123,3 +123,8 @@ def test_named_columns_of_a_search_and_a_committee(iris, recwarn):
 def test_fewer_rows_than_were_fitted_are_refused(iris, iris_committee):
     with pytest.raises(ValueError, match="X has 90 rows, but the model was fitted on 150"):
         examine(iris_committee, iris[0][:90], iris[1][:90])
+
+
+def test_labels_that_lack_a_class_of_the_model_are_refused(iris, iris_committee):
+    with pytest.raises(ValueError, match="knows classes that y does not have"):
+        examine(iris_committee, iris[0], iris[1] == "setosa")
