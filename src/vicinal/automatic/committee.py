@@ -10,7 +10,7 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.metric_path import MetricName, Samples
-from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.validation.folds import Fold
 from vicinal.validation.out_of_fold import gather_out_of_fold
 from vicinal.validation.schedule import Schedule, run_tasks
@@ -71,7 +71,8 @@ def score_candidates(
     def search(task: tuple[MetricName, int]) -> tuple[Neighbors, FloatArray]:
         name, f = task
         Z = samples.X @ metrics[name][f].T
-        found = all_neighbors(Z[folds[f].test], Z[folds[f].train], max(ks) + 1, ids=folds[f].train)
+        index = NeighborIndex(Z[folds[f].train], ids=folds[f].train)
+        found = index.nearest(Z[folds[f].test], max(ks) + 1)
         return found, _losses(samples.voters, folds[f].test, found, ks)
 
     results = run_tasks(search, names, schedule)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists
-from vicinal.kernels.cpu.class_neighbors import all_neighbors
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex
 
 Selection: TypeAlias = Literal["all"] | int | IndexLists
 """A complete side, the k nearest of it (Euclidean), or given lists of sorted rows."""
@@ -134,9 +134,8 @@ def _nearest(
         if len(rows) == 0 or len(others) == 0:
             lists += [np.empty(0, dtype=np.intp)] * len(rows)
             continue
-        _, found = all_neighbors(
+        _, found = NeighborIndex(X[others]).nearest(
             X[rows],
-            X[others],
             min(k, len(others)),
             exclude=np.arange(len(rows)) if same_class else None,
             query_groups=None if groups is None else groups[rows],

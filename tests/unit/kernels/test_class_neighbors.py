@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vicinal.kernels.cpu import class_neighbors as engine
-from vicinal.kernels.cpu.class_neighbors import all_neighbors, class_neighbors
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex
+
+
+def class_neighbors(queries, references, offsets, k, *, ids=None, **options):
+    return NeighborIndex(references, ids).search(queries, offsets, k, **options)
+
+
+def all_neighbors(queries, references, k, **options):
+    return NeighborIndex(references).nearest(queries, k, **options)
 
 
 def naive(queries, references, offsets, k, ids=None, barred=lambda i, r: False):

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from vicinal.gpu import knn_errors  # noqa: E402
 from vicinal.kernels import gpu  # noqa: E402
-from vicinal.kernels.cpu.class_neighbors import class_neighbors  # noqa: E402
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex  # noqa: E402
 from vicinal.kernels.gpu import gpu_neighbors as module  # noqa: E402
 from vicinal.objective.neighbor_sets import build_comparisons  # noqa: E402
 
@@ -23,7 +23,7 @@ def points(n, seed, offset=0.0):
 def test_equals_the_cpu(monkeypatch, block, offset):
     monkeypatch.setattr(module, "BLOCK_ELEMENTS", block)
     Q, R = points(33, 0, offset), points(90, 1, offset)
-    distances, rows = class_neighbors(Q, R, OFFSETS, k=6)
+    distances, rows = NeighborIndex(R).search(Q, OFFSETS, k=6)
     got = gpu.device_class_neighbors(torch.as_tensor(Q), torch.as_tensor(R), OFFSETS, 6)
     np.testing.assert_array_equal(got[1], rows)
     np.testing.assert_allclose(got[0], distances, rtol=1e-12)
@@ -32,7 +32,7 @@ def test_equals_the_cpu(monkeypatch, block, offset):
 def test_ties_and_exclusion():
     R = np.round(points(90, 2))  # many points coincide
     itself = np.arange(90)
-    distances, rows = class_neighbors(R, R, OFFSETS, k=5, exclude=itself)
+    distances, rows = NeighborIndex(R).search(R, OFFSETS, k=5, exclude=itself)
     tensor = torch.as_tensor(R)
     got = gpu.device_class_neighbors(tensor, tensor, OFFSETS, 5, exclude=torch.as_tensor(itself))
     np.testing.assert_array_equal(got[0], distances)
@@ -56,7 +56,7 @@ def test_tight_clusters_far_from_the_center(spread):
 def test_more_ties_than_spare_candidates():
     rng = np.random.default_rng(7)
     R = rng.permutation(np.repeat(np.eye(4), 30, axis=0)) + 0.1
-    distances, rows = class_neighbors(R, R, [0, 120], k=3)
+    distances, rows = NeighborIndex(R).search(R, [0, 120], k=3)
     got = gpu.device_all_neighbors(torch.as_tensor(R), torch.as_tensor(R), 3)
     np.testing.assert_array_equal(got[0], distances[:, 0])
     np.testing.assert_array_equal(got[1], rows[:, 0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from vicinal.automatic.committee import ADDITIONS, FIRST_MEMBERS, greedy_weights, rank
-from vicinal.kernels.cpu.class_neighbors import Neighbors, all_neighbors
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.voting.row_weights import RowWeights, VotingRows
 from vicinal.voting.votes import SHARPNESS, all_votes, majorities, rules, vote_weights
 
@@ -63,7 +63,7 @@ def test_every_way_to_count_agrees_with_the_loop(seed, ties):
     R, Q = rng.normal(size=(40, 2)), rng.normal(size=(7, 2))
     if ties:
         R, Q = np.rint(R), np.rint(Q)
-    found = all_neighbors(Q, R, 10)
+    found = NeighborIndex(R).nearest(Q, 10)
     ks = (1, 3, 9)
     for vote, k, P in all_votes(found, rows, ks):
         expected = naive(*found, rows, vote, k)
@@ -75,7 +75,7 @@ def test_every_way_to_count_agrees_with_the_loop(seed, ties):
 def test_shares_and_the_prior_make_up_the_whole(vote):
     rng = np.random.default_rng(0)
     rows = voters(rng)
-    found = all_neighbors(rng.normal(size=(5, 2)), rng.normal(size=(40, 2)), 8)
+    found = NeighborIndex(rng.normal(size=(40, 2))).nearest(rng.normal(size=(5, 2)), 8)
     found_weights = vote_weights(found, rows.weights, vote, 7)
     weights = found_weights.to_sparse(40)
     assert np.all(weights.data > 0)

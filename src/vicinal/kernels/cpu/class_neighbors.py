@@ -38,87 +38,28 @@ class Neighbors(NamedTuple):
     ids: NDArray[np.int64]
 
 
-def class_neighbors(
-    queries: ArrayLike,
-    references: ArrayLike,
-    offsets: ArrayLike,
-    k: int,
-    *,
-    ids: ArrayLike | None = None,
-    exclude: ArrayLike | None = None,
-    query_groups: ArrayLike | None = None,
-    reference_groups: ArrayLike | None = None,
-    memory: int = MEMORY,
-) -> Neighbors:
-    r"""Find the k nearest references of every class for every query.
-
-    :math:`d^{[1]} \le \dots \le d^{[k]}` of the paper's Eq. 1, with :math:`d = \|q - r\|^2`.
-
-    Parameters
-    ----------
-    queries : (n, d) array of float32 or float64 (anything else is converted to float64)
-    references : (m, d) array, sorted by class
-    offsets : (c + 1,) ints; class c is ``references[offsets[c]:offsets[c + 1]]``, maybe empty
-    k : number of neighbors in each class
-    ids : (m,) distinct ints >= 0, default 0 .. m-1
-        What to call the references, in the result and in `exclude`. Of equally distant
-        references the one with the smaller id comes first.
-    exclude : (n,) ints, the id that a query may not have for a neighbor (-1: none)
-    query_groups, reference_groups : (n,) and (m,) ints
-        A query and a reference of the same group are never neighbors.
-    memory : bytes of working memory, beyond the result's n * c * k * 16; the result is the same
-
-    Returns
-    -------
-    distances, ids : both (n, c, k); distances are float64 whatever the input
-
-    Examples
-    --------
-    >>> references = [[0.0], [1.0], [5.0]]  # two of the first class, one of the second
-    >>> distances, ids = class_neighbors([[2.0]], references, [0, 2, 3], k=2)
-    >>> distances
-    array([[[ 1.,  4.],
-            [ 9., inf]]])
-    >>> ids
-    array([[[ 1,  0],
-            [ 2, -1]]])
-    """
-    return NeighborIndex(references, ids).search(
-        queries,
-        offsets,
-        k,
-        exclude=exclude,
-        query_groups=query_groups,
-        reference_groups=reference_groups,
-        memory=memory,
-    )
-
-
-def all_neighbors(queries: ArrayLike, references: ArrayLike, k: int, **options: Any) -> Neighbors:
-    """Find the k nearest of all references for every query.
-
-    The same as :func:`class_neighbors` with one class, and with its keyword options, except that
-    the result is (n, k) and the references are in any order.
-
-    Examples
-    --------
-    Leave-one-out neighbors of three points:
-
-    >>> points = [[0.0], [1.0], [5.0]]
-    >>> all_neighbors(points, points, k=1, exclude=[0, 1, 2]).ids.ravel()
-    array([1, 0, 1])
-    """
-    ids = options.pop("ids", None)
-    return NeighborIndex(references, ids).nearest(queries, k, **options)
-
-
 class NeighborIndex:
     """References that are checked and laid out once, and then searched many times.
 
     Parameters
     ----------
     references : (m, d) array of float32 or float64, finite; must not change afterwards
-    ids : (m,) distinct ints >= 0, default 0 .. m-1; what to call the references
+    ids : (m,) distinct ints >= 0, default 0 .. m-1
+        What to call the references, in the result and in `exclude`. Of equally distant
+        references the one with the smaller id comes first.
+
+    Examples
+    --------
+    >>> index = NeighborIndex([[0.0], [1.0], [5.0]])
+    >>> distances, ids = index.search([[2.0]], [0, 2, 3], k=2)  # two of one class, one of another
+    >>> distances
+    array([[[ 1.,  4.],
+            [ 9., inf]]])
+    >>> ids
+    array([[[ 1,  0],
+            [ 2, -1]]])
+    >>> index.nearest(index.references, k=1, exclude=[0, 1, 2]).ids.ravel()  # leave-one-out
+    array([1, 0, 1])
     """
 
     def __init__(self, references: ArrayLike, ids: ArrayLike | None = None) -> None:
@@ -137,7 +78,25 @@ class NeighborIndex:
         reference_groups: ArrayLike | None = None,
         memory: int = MEMORY,
     ) -> Neighbors:
-        """The k nearest of every class (None: all are one): :func:`class_neighbors`, (n, c, k)."""
+        r"""Find the k nearest references of every class for every query.
+
+        :math:`d^{[1]} \le \dots \le d^{[k]}` of the paper's Eq. 1, with :math:`d = \|q - r\|^2`.
+
+        Parameters
+        ----------
+        queries : (n, d) array of float32 or float64 (anything else is converted to float64)
+        offsets : (c + 1,) ints; class c is ``references[offsets[c]:offsets[c + 1]]``, maybe empty
+            None: all references are one class, in any order.
+        k : number of neighbors in each class
+        exclude : (n,) ints, the id that a query may not have for a neighbor (-1: none)
+        query_groups, reference_groups : (n,) and (m,) ints
+            A query and a reference of the same group are never neighbors.
+        memory : bytes of working memory, beyond the result's n * c * k * 16; the result is the same
+
+        Returns
+        -------
+        distances, ids : both (n, c, k); distances are float64 whatever the input
+        """
         X, R = as_points(queries, "queries"), self.references
         n, m = len(X), len(R)
         if X.shape[1] != R.shape[1]:
@@ -166,7 +125,7 @@ class NeighborIndex:
         return found
 
     def nearest(self, queries: ArrayLike, k: int, **options: Any) -> Neighbors:
-        """The k nearest of all: :func:`all_neighbors`, (n, k)."""
+        """Find the k nearest of all references, (n, k); the options are those of `search`."""
         found = self.search(queries, None, k, **options)
         return Neighbors(found.distances[:, 0], found.ids[:, 0])
 

@@ -8,11 +8,9 @@ changes.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
-import numba
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
@@ -30,11 +28,13 @@ from vicinal.kernels.cpu.layout import (
     Arrangement,
     Block,
     compact_order,
+    cut_into_blocks,
     make_tiles,
     needed_runs,
     negligible_gap,
     no_tiles,
     rotate_to_principal_axes,
+    run_in_shares,
     transpose_padded,
     whole_runs,
 )
@@ -57,9 +57,8 @@ SERIAL_ELEMENTS = 2**18
 class CpuKernel(HostKernel):
     """See :class:`vicinal.kernels.contract.Kernel`."""
 
-    def __init__(self, comparisons: Comparisons, n_threads: int | None = None) -> None:
+    def __init__(self, comparisons: Comparisons) -> None:
         self._comparisons = comparisons
-        self._n_threads = n_threads
         self._unmoved = Arrangement.of(comparisons)
 
     @cached_property
@@ -86,21 +85,8 @@ class CpuKernel(HostKernel):
         else:
             blocks = _blocks(sweep.placed, self._comparisons.anchors if rows is None else rows)
         elements = QUAD * sum(len(block.quads) for block in blocks) * len(Z)
-        n_threads = min(self._threads_for(elements), max(len(blocks), 1))
-        # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
-        shares = [blocks[i::n_threads] for i in range(n_threads)]
-        if n_threads == 1:
-            parts = [sweep.run(shares[0], respond)]
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                parts = list(pool.map(lambda share: sweep.run(share, respond), shares))
-        return sweep.assemble(parts)
-
-    def _threads_for(self, elements: int) -> int:
-        if elements < SERIAL_ELEMENTS:
-            return 1
-        # Numba's setting follows the affinity mask and the limits that joblib gives its workers.
-        return self._n_threads or numba.get_num_threads()
+        run = partial(sweep.run, respond)
+        return sweep.assemble(run_in_shares(run, blocks, threaded=elements >= SERIAL_ELEMENTS))
 
 
 @dataclass(frozen=True)
@@ -176,7 +162,7 @@ class _Evaluation:
         """Whether positions differ from rows."""
         return self._prune
 
-    def run(self, blocks: list[Block], respond: Respond) -> _ThreadSums:
+    def run(self, respond: Respond, blocks: list[Block]) -> _ThreadSums:
         """Forward, respond, backward for every block of one thread's share."""
         part = self._empty_part()
         if not blocks:
@@ -188,7 +174,7 @@ class _Evaluation:
         )
         runs = np.empty((q, max_runs, 2), dtype=np.int64)
         counts = np.zeros((q, 2), dtype=np.int64)
-        for quads, labels, taken, anchors in blocks:
+        for quads, labels, _, taken, anchors in blocks:
             averages = np.zeros((len(quads), QUAD, 2))
             sums = np.ones((len(quads), QUAD, 2))
             memory = (E, runs, counts, averages, sums)
@@ -323,7 +309,7 @@ def _reach(dtype: np.dtype) -> float:
 
 def _blocks(placed: Arrangement, rows: IndexArray) -> list[Block]:
     """The rows in blocks whose weights fit a cache."""
-    return placed.blocks(rows, max(1, BLOCK_ELEMENTS // (QUAD * len(placed.order))))
+    return cut_into_blocks(np.sort(placed.position[rows]), placed.offsets, BLOCK_ELEMENTS)
 
 
 def _is_spread_out(norms: FloatArray, gap: float) -> bool:

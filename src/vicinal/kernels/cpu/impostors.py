@@ -14,11 +14,8 @@ other: its impostors are picked from its row of distances, weighed, and added to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -27,14 +24,16 @@ from vicinal.kernels.contract import Comparisons, Push, hinge_losses
 from vicinal.kernels.cpu.inner_loops import QUAD, quad_distances
 from vicinal.kernels.cpu.jit import compiled, inner
 from vicinal.kernels.cpu.layout import (
+    Block,
     Tiles,
     append_runs,
     box_bounds,
     compact_order,
-    cut_into_quads,
+    cut_into_blocks,
     make_tiles,
     no_tiles,
     rotate_to_principal_axes,
+    run_in_shares,
     transpose_padded,
 )
 from vicinal.kernels.reference import add_laplacian
@@ -90,9 +89,8 @@ class ReferenceImpostors:
 class Impostors:
     """The Numba kernel: fused, threaded over anchors, far tiles of points skipped with proof."""
 
-    def __init__(self, targets: Comparisons, n_threads: int | None = None) -> None:
+    def __init__(self, targets: Comparisons) -> None:
         self._targets = targets
-        self._n_threads = n_threads
 
     def sweep(
         self,
@@ -108,25 +106,14 @@ class Impostors:
         rows = self._targets.anchors if rows is None else rows
         hinge = Hinge(squared, float(width))
         position, points = _lay_out(self._targets, Z, V)
-        blocks = list(_blocks(np.sort(position[rows]), points))
-        n_threads = 1
-        if len(rows) * len(Z) >= SERIAL_ELEMENTS:
-            n_threads = min(self._n_threads or numba.get_num_threads(), len(blocks))
+        blocks = cut_into_blocks(np.sort(position[rows]), points.offsets, BLOCK_ELEMENTS)
         product, row_sums = np.zeros(V.shape), np.zeros(len(Z))
 
-        def run(share: int) -> Sums:
-            # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
-            return _run(blocks[share::n_threads], points, hinge, symmetric, product, row_sums)
+        def run(share: list[Block]) -> Sums:
+            return _run(share, points, hinge, symmetric, product, row_sums)
 
-        if n_threads == 1:
-            parts = [run(0)]
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                parts = list(pool.map(run, range(n_threads)))
+        parts = run_in_shares(run, blocks, threaded=len(rows) * len(Z) >= SERIAL_ELEMENTS)
         return _assemble(parts, points.V, position, symmetric)
-
-
-Block = tuple[IndexArray, IndexArray, IndexArray]
 
 
 def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexArray, Points]:
@@ -162,14 +149,6 @@ def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexA
     return position, points
 
 
-def _blocks(positions: IndexArray, points: Points) -> Iterator[Block]:
-    """Blocks of (quads (q, 4) of positions, their classes (q,), how many are real (q,))."""
-    quads = cut_into_quads(positions, points.offsets)
-    size = max(1, BLOCK_ELEMENTS // (QUAD * len(points.norms)))
-    for start in range(0, len(quads[0]), size):
-        yield tuple(part[start : start + size] for part in quads)  # type: ignore[misc]
-
-
 def _run(
     blocks: list[Block],
     points: Points,
@@ -187,8 +166,8 @@ def _run(
         value=np.zeros(2),
         active=np.zeros(1, dtype=np.int64),
     )
-    for quads, labels, real in blocks:
-        push(quads, labels, real, points, hinge, symmetric, sums)
+    for block in blocks:
+        push(block.quads, block.labels, block.real, points, hinge, symmetric, sums)
     return sums
 
 

@@ -9,11 +9,14 @@ proof.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeVar
 
+import numba
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
@@ -22,10 +25,9 @@ from vicinal.kernels.cpu.inner_loops import QUAD
 from vicinal.kernels.cpu.jit import compiled, inner
 
 TILE = 32
+Share = TypeVar("Share")
 MIN_POINTS = 1500
 """Below this the order costs more than skipping can save."""
-Quads: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
-"""Quads (q, 4) of positions, their classes (q,), and how many of the 4 are real (q,)."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,6 @@ class Arrangement:
             (_int64(sizes[0]), _int64(sizes[1])),
         )
 
-    def blocks(self, rows: IndexArray, size: int) -> list[Block]:
-        """The rows cut into quads of positions, at most ``size`` of them per block."""
-        quads, labels, real = cut_into_quads(np.sort(self.position[rows]), self.offsets)
-        blocks = []
-        for start in range(0, len(quads), size):
-            part = slice(start, start + size)
-            taken = np.flatnonzero(np.arange(QUAD) < real[part, None])
-            blocks.append(Block(quads[part], labels[part], taken, quads[part].ravel()[taken]))
-        return blocks
-
 
 def _int64(values: IndexArray | FloatArray) -> IndexArray:
     return np.ascontiguousarray(values, dtype=np.int64)
@@ -87,8 +79,10 @@ class Block(NamedTuple):
     """(q, 4) positions; where a class ends, its last one repeated."""
     labels: IndexArray
     """(q,) their classes."""
+    real: IndexArray
+    """(q,) how many of the 4 are not such repetitions."""
     taken: IndexArray
-    """Which of the 4q places are not such repetitions."""
+    """Which of the 4q places these are."""
     anchors: IndexArray
     """The positions there."""
 
@@ -101,8 +95,8 @@ def transpose_padded(points: FloatArray) -> FloatArray:
     return out
 
 
-def cut_into_quads(positions: IndexArray, offsets: IndexArray) -> Quads:
-    """Quads of one class each from sorted positions; the last of a class repeats its last row."""
+def cut_into_blocks(positions: IndexArray, offsets: IndexArray, elements: int) -> list[Block]:
+    """Blocks of quads of one class each, from sorted positions; about ``elements`` pairs each."""
     cuts = np.searchsorted(positions, offsets)  # (c + 1,)
     sizes = np.diff(cuts)
     per_class = -(-sizes // QUAD)
@@ -111,7 +105,30 @@ def cut_into_quads(positions: IndexArray, offsets: IndexArray) -> Quads:
     first = cuts[labels] + QUAD * within
     last = cuts[labels + 1] - 1
     quads = positions[np.minimum(first[:, None] + np.arange(QUAD), last[:, None])]
-    return quads, labels, np.minimum(last - first + 1, QUAD)
+    real = np.minimum(last - first + 1, QUAD)
+    size = max(1, elements // (QUAD * int(offsets[-1])))
+    blocks = []
+    for start in range(0, len(quads), size):
+        part = slice(start, start + size)
+        taken = np.flatnonzero(np.arange(QUAD) < real[part, None])
+        anchors = quads[part].ravel()[taken]
+        blocks.append(Block(quads[part], labels[part], real[part], taken, anchors))
+    return blocks
+
+
+def run_in_shares(
+    run: Callable[[list[Block]], Share], blocks: list[Block], *, threaded: bool
+) -> list[Share]:
+    """What ``run`` makes of the blocks, cut into one share per thread.
+
+    A share is every n-th block, whichever thread is the fastest: sums have a fixed order.
+    """
+    # Numba's setting follows the affinity mask and the limits that joblib gives its workers.
+    n_threads = min(numba.get_num_threads(), len(blocks)) if threaded else 1
+    if n_threads <= 1:
+        return [run(blocks)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(run, [blocks[i::n_threads] for i in range(n_threads)]))
 
 
 class Tiles(NamedTuple):

@@ -11,10 +11,8 @@ the rows σ(u) of a block in memory, :func:`vicinal.kernels.cpu.row_blocks.backw
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import expit
@@ -23,7 +21,12 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import LogisticSweep
 from vicinal.kernels.cpu.inner_loops import LANES, QUAD, quad_distances
 from vicinal.kernels.cpu.jit import compiled, fast_exp, inner
-from vicinal.kernels.cpu.layout import cut_into_quads, transpose_padded
+from vicinal.kernels.cpu.layout import (
+    Block,
+    cut_into_blocks,
+    run_in_shares,
+    transpose_padded,
+)
 from vicinal.kernels.cpu.row_blocks import backward
 from vicinal.kernels.reference import add_laplacian
 
@@ -71,12 +74,9 @@ class _PairSums(NamedTuple):
 class LogisticPairs:
     """The Numba kernel: fused, threaded over rows."""
 
-    def __init__(
-        self, offsets: IndexArray, weights: tuple[float, float], n_threads: int | None = None
-    ) -> None:
+    def __init__(self, offsets: IndexArray, weights: tuple[float, float]) -> None:
         self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self._weights = np.array(weights, dtype=np.float64)
-        self._n_threads = n_threads
 
     def sweep(self, Z: FloatArray, V: FloatArray, bias: float, *, symmetric: bool) -> LogisticSweep:
         """See :meth:`vicinal.kernels.contract.PairKernel.sweep`."""
@@ -85,35 +85,20 @@ class LogisticPairs:
         norms = np.einsum("ij,ij->i", Z, Z)
         points = (transpose_padded(Z), norms, self._offsets, float(bias))
         VT = transpose_padded(V)
-        blocks = self._blocks(n)
-        n_threads = 1
-        if n * n >= SERIAL_ELEMENTS:
-            n_threads = min(self._n_threads or numba.get_num_threads(), len(blocks))
+        blocks = cut_into_blocks(np.arange(n), self._offsets, BLOCK_ELEMENTS)
         product, rows = np.zeros((n, len(VT))), np.zeros(n)
 
-        def run(share: int) -> _PairSums:
-            # Every thread takes every n-th block: a fixed share, so that sums have a fixed order.
+        def run(share: list[Block]) -> _PairSums:
             part = _PairSums([], np.zeros(n), np.zeros((len(VT) if symmetric else QUAD, n)))
-            self._run(blocks[share::n_threads], points, VT, symmetric, product, rows, part)
+            self._run(share, points, VT, symmetric, product, rows, part)
             return part
 
-        if n_threads == 1:
-            parts = [run(0)]
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                parts = list(pool.map(run, range(n_threads)))
+        parts = run_in_shares(run, blocks, threaded=n * n >= SERIAL_ELEMENTS)
         return _assemble(parts, V, product, rows, symmetric)
-
-    def _blocks(self, n: int) -> list[tuple[IndexArray, ...]]:
-        """Blocks of (quads (q, 4) of rows, their classes (q,), how many are real (q,))."""
-        quads = cut_into_quads(np.arange(n), self._offsets)
-        size = max(1, BLOCK_ELEMENTS // (QUAD * n))
-        starts = range(0, len(quads[0]), size)
-        return [tuple(part[start : start + size] for part in quads) for start in starts]
 
     def _run(
         self,
-        blocks: list[tuple[IndexArray, ...]],
+        blocks: list[Block],
         points: tuple[object, ...],
         VT: FloatArray,
         symmetric: bool,
@@ -124,11 +109,11 @@ class LogisticPairs:
         """One thread's share of the blocks."""
         if not blocks:
             return
-        q, n = max(len(quads) for quads, _, _ in blocks), len(row_sums)
+        q, n = max(len(block.quads) for block in blocks), len(row_sums)
         E = np.empty((QUAD * q, n))
         runs = np.empty((q, 2, 2), dtype=np.int64)
         counts = np.empty((q, 2), dtype=np.int64)
-        for quads, labels, real in blocks:
+        for quads, labels, real, _, _ in blocks:
             values, sums = np.zeros((2, len(quads), QUAD, 2))
             forward(quads, labels, real, *points, (E, runs, counts, values, sums))
             taken = np.arange(QUAD) < real[:, None]  # (q, 4) padding out

@@ -47,25 +47,14 @@ from vicinal.kernels.gpu.samples import (
 
 
 def make_gpu_kernel(comparisons: Comparisons, backend: str = "cuda") -> GpuKernel:
-    """The kernel of "cuda" (precise) or "cuda:fast" (11 bits) on PyTorch's current GPU.
-
-    Parameters
-    ----------
-    comparisons : the sets of similar and dissimilar rows
-    backend : "cuda" or "cuda:fast"
-    """
+    """The kernel of "cuda" (precise) or "cuda:fast" (11 bits) on PyTorch's current GPU."""
     check_device(backend)
     precision = "fast" if backend == "cuda:fast" else "high"
     return GpuKernel(comparisons, "cuda", precision)
 
 
 def check_device(backend: str) -> None:
-    """Raise an error that says what to do where PyTorch sees no GPU.
-
-    Parameters
-    ----------
-    backend : the name the user gave, for the message
-    """
+    """Raise an error that says what to do where PyTorch sees no GPU."""
     if not torch.cuda.is_available():
         raise RuntimeError(
             f"backend={backend!r} needs an NVIDIA GPU that PyTorch can use, and "
@@ -73,19 +62,8 @@ def check_device(backend: str) -> None:
         )
 
 
-def device_name() -> str:
-    """What PyTorch's current GPU is called."""
-    return str(torch.cuda.get_device_name())
-
-
 def copy_to_device(values: NDArray[Any], device: str = "cuda") -> torch.Tensor:
-    """A tensor on the device; a copy, since arrays may be read-only and tensors never are.
-
-    Parameters
-    ----------
-    values : array of numbers
-    device : where to put it
-    """
+    """A tensor on the device; a copy, since arrays may be read-only and tensors never are."""
     return torch.tensor(values, device=device)
 
 
@@ -98,7 +76,6 @@ __all__ = [
     "covariances",
     "device_all_neighbors",
     "device_class_neighbors",
-    "device_name",
     "join_ranks",
     "make_gpu_kernel",
     "nearest_of_class",

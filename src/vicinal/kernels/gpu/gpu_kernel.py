@@ -293,7 +293,7 @@ class DeviceSweep:
             wanted = None
             if rows is not None:
                 wanted = torch.arange(first, last, device=slopes.device)
-            return self._flow_of(V, slopes, wanted, None)
+            return self._rows_of_laplacian(V, slopes, wanted, None)
         width = self._Z.shape[1] if V is None else V.shape[1]
         out = torch.zeros((last - first, width), dtype=torch.float64, device=slopes.device)
         inside = torch.zeros_like(active)
@@ -301,32 +301,20 @@ class DeviceSweep:
         everybody = active.nonzero()[:, 0]
         mine, rest = ((inside & chosen).nonzero()[:, 0] for chosen in (active, ~active))
         if len(mine):
-            out[mine - first] = self._flow_of(V, slopes, mine, None)
+            out[mine - first] = self._rows_of_laplacian(V, slopes, mine, None)
         if len(rest) and n_active:
-            out[rest - first] = self._flow_of(V, slopes, rest, everybody)
+            out[rest - first] = self._rows_of_laplacian(V, slopes, rest, everybody)
         return out
 
-    def _flow_of(
+    def _rows_of_laplacian(
         self, V: Tensor | None, slopes: Tensor, rows: Tensor | None, cols: Tensor | None
     ) -> Tensor:
-        return self.flow(V, (slopes, slopes), rows, cols)[0]
-
-    def flow(
-        self,
-        V: Tensor | None,
-        slopes: tuple[Tensor, Tensor],
-        rows: Tensor | None = None,
-        cols: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Σ_j U_ij (v_i − v_j) and Σ_j U_ij of some rows, over all columns or those with slopes.
-
-        U_ij = own_i · r_ij + other_j · r_ji, with ``slopes`` = (own, other), each (2, n).
-        """
+        """Σ_j (W_ij + W_ji) (v_i − v_j) of some rows, over all columns or those with slopes."""
         parts = []
         if self._dense is not None:
             parts.append(self._dense.laplacian(V, slopes, rows, cols))
         values = self._Z if V is None else V
         for side, lists in self._listed.items():
-            flow, degrees = lists.laplacian(values, slopes[0][side], slopes[1][side])
-            parts.append((flow, degrees) if rows is None else (flow[rows], degrees[rows]))
-        return torch.stack([f for f, _ in parts]).sum(0), torch.stack([d for _, d in parts]).sum(0)
+            flow = lists.laplacian(values, slopes[side])
+            parts.append(flow if rows is None else flow[rows])
+        return torch.stack(parts).sum(0)

@@ -15,12 +15,7 @@ from vicinal._typing import FloatArray, IndexArray
 
 
 def check_samples(X: Tensor) -> Tensor:
-    """A tensor of finite samples, in float32 if it is, else in float64.
-
-    Parameters
-    ----------
-    X : (n, d) tensor of any numeric type
-    """
+    """A tensor (n, d) of finite samples, in float32 if it is, else in float64."""
     X = X.detach()
     if X.ndim != 2 or X.shape[0] < 2 or X.shape[1] < 1:
         raise ValueError(
@@ -35,12 +30,7 @@ def check_samples(X: Tensor) -> Tensor:
 
 
 def center_and_scale_samples(X: Tensor) -> tuple[Tensor, float]:
-    """Subtract the mean, divide by the largest absolute value: safe for every finite input.
-
-    Parameters
-    ----------
-    X : (n, d) tensor
-    """
+    """Subtract the mean, divide by the largest absolute value: safe for every finite input."""
     largest = float(X.abs().max())
     scaled = X / largest if largest > 0 else X.clone()
     scaled -= scaled.double().mean(0).to(X.dtype)
@@ -49,22 +39,14 @@ def center_and_scale_samples(X: Tensor) -> tuple[Tensor, float]:
 
 
 def second_moments(X: Tensor) -> FloatArray:
-    """XᵀX (d, d) in float64, on the host.
-
-    Parameters
-    ----------
-    X : (n, d) tensor
-    """
+    """XᵀX (d, d) in float64, on the host."""
     return np.asarray((X.double().T @ X.double()).cpu().numpy())
 
 
 def covariances(X: Tensor, offsets: IndexArray) -> tuple[FloatArray, list[FloatArray]]:
     """The covariance of all samples and that of every class, (d, d) each, on the host.
 
-    Parameters
-    ----------
-    X : (n, d) tensor, sorted by class
-    offsets : class c is ``X[offsets[c]:offsets[c + 1]]``
+    Class c is ``X[offsets[c]:offsets[c + 1]]``.
     """
 
     def covariance(rows: Tensor) -> FloatArray:
