@@ -9,9 +9,12 @@ above the reference.
 
     python benchmarks/optimum.py                       # all; a finished line is not computed again
     python benchmarks/optimum.py iris wine --starts 3
+    python benchmarks/optimum.py --jobs 16 --limit 400 --out records.jsonl
     python benchmarks/optimum.py --table results/optimum.md
 
-Results are lines of JSON in ``results/optimum.jsonl``.
+Results are lines of JSON in ``results/optimum.jsonl``, or in the file that ``--out`` names. Of
+several lines for one configuration the last one counts, and one from fewer starts than asked for
+is computed again.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +43,7 @@ ALPHAS = (-0.25, -1.0, -4.0, -16.0, -np.inf)
 LOSSES = ("hinge", "squared_hinge", "logistic", "linear")
 SOLVERS = ("auto", "lbfgs", "apg", "pgd")
 RELATIVE, PER_ROW = 1e-3, 1e-4
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Key = tuple[str, bool, float, str]
 
@@ -101,6 +107,7 @@ def independent(key: Key) -> float:
 
 def examine(key: Key, n_starts: int) -> dict[str, Any]:
     """All fits of one configuration, and the reference."""
+    begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fits = {solver: fit(key, solver=solver) for solver in SOLVERS}
@@ -116,6 +123,7 @@ def examine(key: Key, n_starts: int) -> dict[str, Any]:
         "n": n,
         "starts": n_starts,
         "lowest": lowest,
+        "seconds": round(time.perf_counter() - begin, 3),
         "fits": fits,
     }
 
@@ -133,16 +141,54 @@ def verdict(record: dict[str, Any], solver: str) -> str:
     return "minimum" if above(record, solver) <= 1.0 else "wrong"
 
 
-def stored() -> list[dict[str, Any]]:
-    """The records so far."""
-    if not RECORDS.exists():
-        return []
-    return [json.loads(line) for line in RECORDS.read_text().splitlines()]
+def examine_until(deadline: float, key: Key, n_starts: int) -> dict[str, Any] | None:
+    """The record of one configuration, or None where the time (in seconds since 1970) is over."""
+    return examine(key, n_starts) if time.time() < deadline else None
 
 
-def table() -> Iterator[str]:
+def key_of(record: dict[str, Any]) -> Key:
+    """The configuration of a record."""
+    return record["data"], record["standardized"], float(record["alpha"]), record["loss"]
+
+
+def stored(path: Path) -> dict[Key, dict[str, Any]]:
+    """The records so far; the last one of each configuration."""
+    if not path.exists():
+        return {}
+    records = (json.loads(line) for line in path.read_text().splitlines())
+    return {key_of(record): record for record in records}
+
+
+def cost(key: Key) -> tuple[float, bool]:
+    """A measure of the time that a configuration takes, up to a factor."""
+    X, _ = load(key[0], key[1])
+    return float(len(X)) ** 2 * X.shape[1], key[3] == "hinge" or np.isinf(key[2])
+
+
+def run(keys: list[Key], path: Path, n_starts: int, n_jobs: int, limit: float) -> None:
+    """Examine the configurations in processes of one thread each, the longest ones first."""
+    deadline = time.time() + limit
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # new processes read it when they start
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+        tasks = [
+            pool.submit(examine_until, deadline, key, n_starts)
+            for key in sorted(keys, key=cost, reverse=True)
+        ]
+        for task in as_completed(tasks):
+            record = task.result()
+            if record is None:
+                continue
+            with path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+            said = {solver: verdict(record, solver) for solver in SOLVERS}
+            print(*key_of(record), record["seconds"], said, flush=True)
+
+
+def table(path: Path) -> Iterator[str]:
     """The results as Markdown: counts per solver and loss, then every line."""
-    records = stored()
+    known = stored(path)
+    order = product(NAMES, (True, False), ALPHAS, LOSSES)
+    records = [known[key] for key in order if key in known]
     yield "# Do convex fits end at the minimum?\n"
     yield (
         "`benchmarks/optimum.py`: `vc.ANN(alpha, loss=loss, solver=solver)`, the rest by default "
@@ -174,19 +220,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--limit", type=float, default=np.inf, help="seconds; then start no more")
+    parser.add_argument("--out", type=Path, default=RECORDS, help="records, read and appended to")
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     if options.table:
-        options.table.write_text("\n".join(table()) + "\n")
+        options.table.write_text("\n".join(table(options.out)) + "\n")
         return
-    done = {(r["data"], r["standardized"], r["alpha"], r["loss"]) for r in stored()}
-    for key in product(options.names, (True, False), ALPHAS, LOSSES):
-        if (key[0], key[1], str(key[2]), key[3]) in done:
-            continue
-        record = examine(key, options.starts)
-        with RECORDS.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-        print(*key, {solver: verdict(record, solver) for solver in SOLVERS}, flush=True)
+    done = stored(options.out)
+    keys = [
+        key
+        for key in product(options.names, (True, False), ALPHAS, LOSSES)
+        if key not in done or done[key]["starts"] < options.starts
+    ]
+    run(keys, options.out, options.starts, options.jobs, options.limit)
 
 
 if __name__ == "__main__":
