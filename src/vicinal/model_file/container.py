@@ -179,7 +179,7 @@ def parse_json(raw: bytes | str, what: str) -> Any:
         return json.loads(
             raw,
             object_pairs_hook=_distinct,
-            parse_constant=_no_constant,
+            parse_constant=_finite,
             parse_float=_finite,
         )
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
@@ -197,10 +197,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(float(text)):
         raise ValueError(f"{text} is beyond the range of numbers")
     return float(text)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _tensor(name: str, entry: object) -> Tensor:

@@ -12,28 +12,28 @@ from vicinal.features.hat_basis import MAX_EXPANDED, MAX_KNOTS, HatBasis
 from vicinal.learners.parameters import check_n_components, check_parameters
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.schema import (
-    Anything,
     Columns,
     Evidence,
     Field,
     FittedEstimator,
-    Flag,
-    Indices,
     Integer,
     LabelArray,
     ListOf,
     Names,
-    OutputContainer,
     StoredArray,
     StoredNumber,
     Text,
+    anything,
+    flag,
+    indices,
+    output_container,
 )
 from vicinal.voting.votes import VoteName
 
 FEATURES = (
     Field("n_features_in_", Integer(low=1, size="d")),
     Field("feature_names_in_", Names("d"), optional=True),
-    Field("_sklearn_output_config", OutputContainer(), optional=True),
+    Field("_sklearn_output_config", output_container, optional=True),
 )
 METRIC = (
     *FEATURES,
@@ -41,7 +41,7 @@ METRIC = (
     Field("classes_", LabelArray(), optional=True),  # absent after fit_pairs and fit_triplets
     Field("threshold_", StoredNumber(), optional=True),
 )
-OUTCOME = (Field("converged_", Flag()), Field("stop_reason_", Text()))
+OUTCOME = (Field("converged_", flag), Field("stop_reason_", Text()))
 RUN = (
     *OUTCOME,
     Field("objective_", StoredNumber(unlimited=True)),
@@ -108,7 +108,7 @@ STATES = {
     "MCML": (*METRIC, *RUN, *EXCLUDED),
     "LDML": (*METRIC, *RUN, Field("bias_", StoredNumber())),
     "ITML": (*METRIC, *RUN, Field("n_pairs_", Integer()), Field("bounds_", StoredArray((2,)))),
-    "GMML": (*METRIC, *OUTCOME, Field("regularized_", Flag())),
+    "GMML": (*METRIC, *OUTCOME, Field("regularized_", flag)),
     "SCML": COMPOSITION,
     "BoostMetric": (*COMPOSITION, Field("eigenvalues_", Evidence())),
 }
@@ -164,7 +164,7 @@ CHOICE = Entry(
         Field("vote", Text(get_args(VoteName))),
         Field("n_neighbors", Integer(low=1)),
         Field("weight", StoredNumber(low=0.0, high=1.0)),
-        Field("metrics", Indices()),
+        Field("metrics", indices),
     ),
 )
 
@@ -224,7 +224,7 @@ AUTOMATIC = Entry(
         Field("oof_proba_", StoredArray(("t", "c"))),
         Field("best_score_", StoredNumber()),
         Field("fit_time_", StoredNumber()),
-        Field("timed_out_", Flag()),
+        Field("timed_out_", flag),
     ),
     parameters=(Field("mode", Text(("committee", "single"))),),
     check=_check_automatic,
@@ -272,7 +272,7 @@ SEARCH = Entry(
             Columns({"mean_test_score": "f", **{f"param_{name}": "fiu" for name in TUNED}}),
         ),
         Field("best_index_", Integer()),
-        Field("best_params_", Anything()),
+        Field("best_params_", anything),
         Field("best_score_", StoredNumber()),
         Field("alphas_", Evidence(("a",))),
         Field("gammas_", Evidence(("g",))),
@@ -285,7 +285,7 @@ SEARCH = Entry(
         Field("classifier_", FittedEstimator(("ClassMeanKNN",)), optional=True),
         Field("components_", StoredArray(("m", "d")), optional=True),
     ),
-    parameters=(Field("refit", Flag()),),
+    parameters=(Field("refit", flag),),
     check=_check_search,
 )
 

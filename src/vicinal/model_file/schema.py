@@ -7,9 +7,9 @@ it into a ModelFileError, and :func:`vicinal.save` runs the same checks before i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,8 @@ MIN_DIVISOR = 1e-36
 MAX_COUNT = 2**53
 
 
-class Kind(Protocol):
-    """What a field must be."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        """Raise ValueError where value is not of this kind; bind and compare sizes."""
+Kind: TypeAlias = Callable[[object, Sizes], None]
+"""What a field must be: raises ValueError where a value is not of this kind, binds sizes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class StoredArray:
     below: str | None = None
     """Size that integers stay below: they are indices."""
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in self.kinds:
             raise ValueError(f"must be an array of kind {self.kinds!r}")
         if value.dtype.kind == "i" and value.dtype != np.intp:
@@ -70,7 +67,7 @@ class Evidence:
 
     shape: tuple[str | None, ...] = (None,)
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
             raise ValueError("must be an array of numbers")
         _check_shape(value, self.shape, sizes)
@@ -83,7 +80,7 @@ class LabelArray:
     size: str = "c"
     distinct: bool = True
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.ndim != 1:
             raise ValueError("must be an array of labels")
         _check_size(len(value), self.size, sizes)
@@ -99,7 +96,7 @@ class Names:
 
     size: str
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
             raise ValueError("must be an array of names")
         _check_size(len(value), self.size, sizes)
@@ -113,7 +110,7 @@ class Integer:
     high: int = MAX_COUNT
     size: str | None = None
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if type(value) is not int or not self.low <= value <= self.high:
             raise ValueError(f"must be an integer from {self.low} to {self.high}")
         if self.size:
@@ -128,7 +125,7 @@ class StoredNumber:
     high: float = MAX_VALUE
     unlimited: bool = False
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise ValueError("must be a number")
         if not self.unlimited and not self.low <= value <= self.high:
@@ -141,37 +138,28 @@ class Text:
 
     choices: tuple[str, ...] = ()
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, str) or (self.choices and value not in self.choices):
             raise ValueError(f"must be one of {self.choices}" if self.choices else "must be text")
 
 
-@dataclass(frozen=True)
-class Flag:
+def flag(value: object, sizes: Sizes) -> None:
     """True or False."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        if not isinstance(value, bool):
-            raise ValueError("must be true or false")
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
 
 
-@dataclass(frozen=True)
-class OutputContainer:
+def output_container(value: object, sizes: Sizes) -> None:
     """What ``set_output`` has set."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        if not isinstance(value, dict) or set(value) != {"transform"}:
-            raise ValueError("must name the container of the output")
-        Text(("default", "pandas", "polars")).check(value["transform"], sizes)
+    if not isinstance(value, dict) or set(value) != {"transform"}:
+        raise ValueError("must name the container of the output")
+    Text(("default", "pandas", "polars"))(value["transform"], sizes)
 
 
-@dataclass(frozen=True)
-class Nothing:
+def nothing(value: object, sizes: Sizes) -> None:
     """None, the only value that is supported."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        if value is not None:
-            raise ValueError("must be None: nothing else can be stored")
+    if value is not None:
+        raise ValueError("must be None: nothing else can be stored")
 
 
 @dataclass(frozen=True)
@@ -180,7 +168,7 @@ class FittedEstimator:
 
     classes: tuple[str, ...]
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if type(value).__name__ not in self.classes or not hasattr(value, "n_features_in_"):
             raise ValueError(f"must be a fitted {' or '.join(self.classes)}")
 
@@ -191,22 +179,19 @@ class ListOf:
 
     of: str
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, list) or not value:
             raise ValueError(f"must be a list of {self.of}")
         if any(type(item).__name__ != self.of for item in value):
             raise ValueError(f"must consist of {self.of}")
 
 
-@dataclass(frozen=True)
-class Indices:
+def indices(value: object, sizes: Sizes) -> None:
     """Tuple of non-negative integers, not empty."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        if not isinstance(value, tuple) or not value:
-            raise ValueError("must be a tuple of integers")
-        for item in value:
-            Integer().check(item, sizes)
+    if not isinstance(value, tuple) or not value:
+        raise ValueError("must be a tuple of integers")
+    for item in value:
+        Integer()(item, sizes)
 
 
 @dataclass(frozen=True)
@@ -216,19 +201,15 @@ class Texts:
     low: int = 0
     choices: tuple[str, ...] = ()
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, tuple) or len(value) < self.low or len(set(value)) < len(value):
             raise ValueError("must be a tuple of distinct texts")
         for item in value:
-            Text(self.choices).check(item, sizes)
+            Text(self.choices)(item, sizes)
 
 
-@dataclass(frozen=True)
-class Anything:
+def anything(value: object, sizes: Sizes) -> None:
     """Whatever the encoding can hold: nothing depends on it."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -241,7 +222,7 @@ class Columns:
     """Kinds of dtype of all other columns; empty: any."""
     equal: bool = True
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             raise ValueError("must be named columns")
         missing = self.kinds.keys() - value.keys()
@@ -272,7 +253,7 @@ def check_fields(expected: Iterable[Field], values: Mapping[str, object], sizes:
         if value is None and item.nullable:
             continue
         try:
-            item.kind.check(value, sizes)
+            item.kind(value, sizes)
         except ValueError as error:
             raise ValueError(f"{item.name} {error}") from None
 

@@ -17,21 +17,21 @@ from vicinal.model_file.estimator_entries import FEATURES
 from vicinal.model_file.schema import (
     MAX_VALUE,
     MIN_DIVISOR,
-    Anything,
     Evidence,
     Field,
     FittedEstimator,
-    Flag,
     Integer,
     LabelArray,
     ListOf,
     Names,
-    Nothing,
     Sizes,
     StoredArray,
     StoredNumber,
     Text,
     Texts,
+    anything,
+    flag,
+    nothing,
 )
 
 
@@ -49,9 +49,9 @@ SCALER = Entry(
         Field("mean_", StoredArray(("d",)), nullable=True),
         Field("scale_", StoredArray(("d",), low=MIN_DIVISOR), nullable=True),
         Field("var_", StoredArray(("d",)), nullable=True),
-        Field("n_samples_seen_", Anything()),
+        Field("n_samples_seen_", anything),
     ),
-    parameters=tuple(Field(name, Flag()) for name in ("with_mean", "with_std", "copy")),
+    parameters=tuple(Field(name, flag) for name in ("with_mean", "with_std", "copy")),
     only=True,
     check=_check_scaler,
 )
@@ -81,11 +81,11 @@ PCA = Entry(
         Field("n_samples_", Integer()),
     ),
     parameters=(
-        Field("n_components", Anything()),
-        Field("whiten", Flag()),
-        Field("copy", Flag()),
+        Field("n_components", anything),
+        Field("whiten", flag),
+        Field("copy", flag),
         Field("svd_solver", Text(SVD_SOLVERS)),
-        Field("random_state", Anything()),
+        Field("random_state", anything),
     ),
     only=True,
     check=_check_pca,
@@ -133,7 +133,7 @@ NEIGHBORS = Entry(
         Field("leaf_size", Integer(low=1, high=10**6)),
         Field("p", StoredNumber(low=0.1, high=100.0)),
         Field("metric", Text(("minkowski", "euclidean", "manhattan", "chebyshev"))),
-        Field("metric_params", Nothing()),
+        Field("metric_params", nothing),
     ),
     only=True,
     to_state=_neighbors_state,
@@ -161,19 +161,17 @@ def _check_pipeline(model: BaseEstimator) -> None:
             raise ValueError(f"step {name} does not transform, and is not the last")
 
 
-class Steps:
+def _steps(value: object, sizes: Sizes) -> None:
     """List of (name, estimator)."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        ListOf("tuple").check(value, sizes)
-        for item in value if isinstance(value, list) else ():
-            if len(item) != 2 or not isinstance(item[0], str) or not hasattr(item[1], "fit"):
-                raise ValueError("must be pairs of a name and an estimator")
+    ListOf("tuple")(value, sizes)
+    for item in value if isinstance(value, list) else ():
+        if len(item) != 2 or not isinstance(item[0], str) or not hasattr(item[1], "fit"):
+            raise ValueError("must be pairs of a name and an estimator")
 
 
 PIPELINE = Entry(
     "sklearn.pipeline:Pipeline",
-    parameters=(Field("steps", Steps()), Field("verbose", Anything())),
+    parameters=(Field("steps", _steps), Field("verbose", anything)),
     only=True,
     check=_check_pipeline,
 )
@@ -181,15 +179,13 @@ PIPELINE = Entry(
 TABLE_ESTIMATORS = ("ANNClassifier", "ANNSearchCV", "ClassMeanKNN", "Pipeline")
 
 
-class TableEstimator:
+def _table_estimator(value: object, sizes: Sizes) -> None:
     """One of the estimators that a table model knows how to question."""
-
-    def check(self, value: object, sizes: Sizes) -> None:
-        FittedEstimator(TABLE_ESTIMATORS).check(value, sizes)
-        if hasattr(value, "steps"):
-            classes = [type(step).__name__ for _, step in value.steps]
-            if len(classes) != 2 or classes[1] != "ClassMeanKNN":
-                raise ValueError("must be a pipeline of a learner and a ClassMeanKNN")
+    FittedEstimator(TABLE_ESTIMATORS)(value, sizes)
+    if hasattr(value, "steps"):
+        classes = [type(step).__name__ for _, step in value.steps]
+        if len(classes) != 2 or classes[1] != "ClassMeanKNN":
+            raise ValueError("must be a pipeline of a learner and a ClassMeanKNN")
 
 
 def _check_columns(model: Any) -> None:
@@ -210,13 +206,13 @@ TABLE_MODEL = Entry(
     "vicinal.tables.table_model:TableModel",
     state=(
         Field("columns", ListOf("dict")),
-        Field("estimator", TableEstimator()),
+        Field("estimator", _table_estimator),
         Field("target", Text()),
         Field("ids", LabelArray("n", distinct=False)),
         Field("rows", StoredArray(("n", "d")), nullable=True),
         Field("id_column", Text(), nullable=True),
         Field("group_column", Text(), nullable=True),
-        Field("provenance", Anything()),
+        Field("provenance", anything),
     ),
     only=True,
     check=_check_columns,
@@ -245,7 +241,7 @@ class InstanceOf:
 
     classes: tuple[str, ...]
 
-    def check(self, value: object, sizes: Sizes) -> None:
+    def __call__(self, value: object, sizes: Sizes) -> None:
         if type(value).__name__ not in self.classes:
             raise ValueError(f"must be a {' or '.join(self.classes)}")
 
@@ -264,7 +260,7 @@ COLUMN_CODES = {
             *STANDARDIZED,
             Field("decimal", Text((".", ","))),
             Field("unit", Text()),
-            Field("is_text", Flag()),
+            Field("is_text", flag),
         ),
     ),
     "OrderedCode": Entry(
@@ -298,7 +294,7 @@ COLUMN_ENCODING = Entry(
         Field("code", InstanceOf(tuple(COLUMN_CODES))),
         Field("n_rows", Integer()),
         Field("n_missing", Integer()),
-        Field("has_indicator", Flag()),
+        Field("has_indicator", flag),
         Field("weight", StoredNumber(low=MIN_DIVISOR)),
     ),
 )

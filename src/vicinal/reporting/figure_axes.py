@@ -39,10 +39,9 @@ def class_style(code: int) -> dict[str, str]:
     }
 
 
-def bare(ax: Axes, *sides: str) -> Axes:
+def bare(ax: Axes) -> Axes:
     """Remove spines that carry no information; returns the Axes."""
-    for side in sides or ("top", "right"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 

@@ -22,32 +22,12 @@ MEANINGS = {
     "gamma": "how sharply the loss reacts to the margin",
     "n_neighbors": "how many neighbors decide",
 }
-Z_95 = 1.959963984540054
-"""The 97.5 % quantile of the normal distribution."""
 
 
 def wilson_interval(correct: int, total: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a proportion p = correct/total.
-
-    .. code-block:: text
-
-        (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n)
-
-    Parameters
-    ----------
-    correct, total : int
-        ``total`` is positive.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(9, 10)
-    >>> round(low, 4), round(high, 4)
-    (0.5958, 0.9821)
-    """
-    p, square = correct / total, Z_95**2 / total
-    center = (p + square / 2) / (1 + square)
-    half = np.sqrt(p * (1 - p) * square + square**2 / 4) / (1 + square)
-    return max(0.0, float(center - half)), min(1.0, float(center + half))
+    """The 95 % Wilson score interval of the proportion correct/total."""
+    interval = binomtest(correct, total).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def headline(evaluation: Evaluation, chosen: tuple[Chosen, ...]) -> Headline:
@@ -115,22 +95,18 @@ def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
             + f" Out-of-fold accuracy {percent(model.best_score_)}.",
         )
     ]
+    names = ("configuration", "iterate", "vote", "n_neighbors")
+    tried = zip(*(results[name].tolist() for name in names), strict=True)
+    errors = dict(zip(tried, results["mean_test_error"].tolist(), strict=True))
     total = sum(choice.weight for choice in by_weight) or 1.0
     for choice in by_weight:
-        same = (
-            (np.asarray(results["configuration"]) == choice.configuration)
-            & (np.asarray(results["iterate"]) == choice.iterate)
-            & (np.asarray(results["vote"]) == choice.vote)
-            & (np.asarray(results["n_neighbors"]) == choice.n_neighbors)
-        )
-        error = np.asarray(results["mean_test_error"], dtype=float)[same]
-        alone_error = f"; alone it errs on {percent(error[0])}" if len(error) else ""
+        error = errors[tuple(getattr(choice, name) for name in names)]
         entries.append(
             Chosen(
                 choice.configuration,
                 f"K = {choice.n_neighbors}",
-                f"{percent(choice.weight / total)} of the vote{alone_error}. Iterate "
-                f"{choice.iterate}, {choice.vote} vote.",
+                f"{percent(choice.weight / total)} of the vote; alone it errs on "
+                f"{percent(error)}. Iterate {choice.iterate}, {choice.vote} vote.",
             )
         )
     if model.knots_ is not None:

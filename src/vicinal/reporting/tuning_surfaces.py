@@ -38,20 +38,18 @@ def _curve(name: str, values: Any) -> Curve:
 
 def _search_surfaces(model: ANNSearchCV) -> tuple[Surface, ...]:
     """α × γ and α × K: at every cell the lowest error over what it leaves open."""
-    best = model.best_params_
-    alpha, gamma = np.asarray(model.alphas_), np.asarray(model.gammas_)
-    k = np.asarray(model.n_neighbors_)
-    at = [_position(values, best[name]) for values, name in
-          ((alpha, "alpha"), (gamma, "gamma"), (k, "n_neighbors"))]  # fmt: skip
+    alpha, gamma, k = model.alphas_, model.gammas_, model.n_neighbors_
+    tried = {"alpha": alpha, "gamma": gamma, "n_neighbors": k}
+    at = {name: values.tolist().index(model.best_params_[name]) for name, values in tried.items()}
     note = "Cross-validated error"
     surfaces = (
         Surface(
             "α × γ", "γ", "α", _names(gamma), _names(alpha),
-            np.asarray(model.error_alpha_gamma_, dtype=float), ((at[0], at[1]),), note,
+            model.error_alpha_gamma_, ((at["alpha"], at["gamma"]),), note,
         ),
         Surface(
             "α × K", "K", "α", _names(k), _names(alpha),
-            np.asarray(model.error_alpha_k_, dtype=float), ((at[0], at[2]),), note,
+            model.error_alpha_k_, ((at["alpha"], at["n_neighbors"]),), note,
         ),
     )  # fmt: skip
     return surfaces if len(gamma) > 1 else surfaces[1:]
@@ -59,23 +57,22 @@ def _search_surfaces(model: ANNSearchCV) -> tuple[Surface, ...]:
 
 def _committee_surfaces(model: ANNClassifier) -> tuple[Surface, ...]:
     """One surface per vote: metrics (configuration and iterate) × K."""
-    results = {name: np.asarray(values) for name, values in model.cv_results_.items()}
-    return tuple(_vote_surface(model, results, str(vote)) for vote in _in_order(results["vote"]))
+    votes = dict.fromkeys(model.cv_results_["vote"].tolist())
+    return tuple(_vote_surface(model, vote) for vote in votes)
 
 
-def _vote_surface(
-    model: ANNClassifier, results: dict[str, NDArray[np.generic]], vote: str
-) -> Surface:
+def _vote_surface(model: ANNClassifier, vote: str) -> Surface:
+    results = model.cv_results_
     here = results["vote"] == vote
-    pairs = zip(results["configuration"][here], results["iterate"][here], strict=True)
-    metrics = [(str(name), int(iterate)) for name, iterate in pairs]
-    rows = list(dict.fromkeys(metrics))
-    columns = sorted({int(k) for k in results["n_neighbors"][here]})
+    names, iterates, ks, errors = (
+        results[name][here].tolist()
+        for name in ("configuration", "iterate", "n_neighbors", "mean_test_error")
+    )
+    metrics = list(zip(names, iterates, strict=True))
+    rows, columns = list(dict.fromkeys(metrics)), sorted(set(ks))
     error = np.full((len(rows), len(columns)), np.nan)
-    values = zip(metrics, results["n_neighbors"][here], results["mean_test_error"][here],
-                 strict=True)  # fmt: skip
-    for metric, k, value in values:
-        error[rows.index(metric), columns.index(int(k))] = value
+    for metric, k, value in zip(metrics, ks, errors, strict=True):
+        error[rows.index(metric), columns.index(k)] = value
     chosen = tuple(
         (rows.index((choice.configuration, choice.iterate)), columns.index(choice.n_neighbors))
         for choice in model.chosen_
@@ -90,12 +87,3 @@ def _vote_surface(
 
 def _names(values: NDArray[np.generic]) -> tuple[str, ...]:
     return tuple(number(value) for value in values)
-
-
-def _position(values: NDArray[np.generic], value: Any) -> int:
-    return int(np.flatnonzero(values == value)[0])
-
-
-def _in_order(values: NDArray[np.generic]) -> list[Any]:
-    """The distinct values in the order of their first appearance."""
-    return list(dict.fromkeys(values.tolist()))

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import norm
 
 from vicinal.reporting.evaluation import Evaluation
 from vicinal.reporting.headline import headline, wilson_interval
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_interval_is_scipys(counts):
-    correct, total = counts
-    expected = binomtest(correct, total).proportion_ci(method="wilson")
-    assert wilson_interval(correct, total) == pytest.approx((expected.low, expected.high), abs=1e-9)
+def test_the_wilson_interval_is_where_the_score_test_is_undecided(counts):
+    """Its ends p solve |correct/n − p| = z √(p (1 − p)/n)."""
+    correct, n = counts
+    for p in wilson_interval(correct, n):
+        score = abs(correct / n - p)
+        assert score == pytest.approx(norm.ppf(0.975) * np.sqrt(p * (1 - p) / n), abs=1e-9)
 
 
 def evaluation(truth, learned, plain):
