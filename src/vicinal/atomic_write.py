@@ -7,8 +7,11 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+PREFIX, SUFFIX = ".vicinal-", ".tmp"
+"""How the names of temporary files begin and end."""
 
 
 @contextmanager
@@ -18,29 +21,30 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     The new file is in the same folder, so that renaming it is one step: at no moment is there a
     half-written `path`, and an older one survives a failure, Ctrl-C or a loss of power. A link is
     followed, the permissions of an existing file are kept, and what is not a regular file (a
-    device, a pipe, a folder) is refused with an OSError.
+    device, a pipe, a folder) is refused with an OSError. What a killed process has left behind in
+    the folder is removed: a process that lives holds a lock on its temporary file.
     """
     target = _resolved(path)
-    unfinished = _temporary(target)
+    _remove_abandoned(target.parent)
+    unfinished, lock = _locked_temporary(target)
     try:
+        mode = stat.S_IMODE((target if target.exists() else unfinished).stat().st_mode)
+        os.chmod(unfinished, mode | stat.S_IRUSR | stat.S_IWUSR)  # nobody else reads it meanwhile
         yield unfinished
         with unfinished.open("rb") as written:
             os.fsync(written.fileno())
-        if target.exists():
-            os.chmod(unfinished, stat.S_IMODE(target.stat().st_mode))
+        os.chmod(unfinished, mode)
         os.replace(unfinished, target)
     finally:
+        os.close(lock)
         unfinished.unlink(missing_ok=True)
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
     """Raise OSError if :func:`whole_file` could not write there: better known before the work."""
-    target = _resolved(path)
-    unfinished = _temporary(target)
-    try:
-        unfinished.touch(exist_ok=False)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    unfinished, lock = _locked_temporary(_resolved(path))
+    os.close(lock)
+    unfinished.unlink()
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
@@ -56,6 +60,35 @@ def _resolved(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _temporary(target: Path) -> Path:
-    """A short name beside the target, whatever the length of its own name."""
-    return target.with_name(f".vicinal-{secrets.token_hex(8)}.tmp")
+def _locked_temporary(target: Path) -> tuple[Path, int]:
+    """A new file beside the target, its name short whatever the target's is, and its open lock."""
+    while True:
+        path = target.with_name(f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        _lock(descriptor)
+        if path.exists():  # else it was taken for an abandoned one before it was locked
+            return path, descriptor
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether this process now has the only lock; False also where there are no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of processes that are gone."""
+    for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if _lock(descriptor):
+                    path.unlink()
+            finally:
+                os.close(descriptor)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -27,10 +30,13 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_permissions_are_kept(tmp_path):
     path = tmp_path / "out"
     path.write_text("old")
-    path.chmod(0o600)
-    write(path)
-    assert path.read_text() == "new"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for mode in (0o600, 0o400):
+        path.chmod(mode)
+        with whole_file(path) as unfinished:
+            assert stat.S_IMODE(unfinished.stat().st_mode) == 0o600  # also while it is written
+            unfinished.write_text("new")
+        assert path.read_text() == "new"
+        assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_links_are_followed(tmp_path):
@@ -75,3 +81,35 @@ def test_a_folder_that_cannot_be_written_to_is_known_before(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         check_place(tmp_path / "nowhere" / "out")
     assert os.listdir(tmp_path) == []
+
+
+KILLED = """
+import sys, time
+from vicinal.atomic_write import whole_file
+with whole_file(sys.argv[1]) as unfinished:
+    unfinished.write_text("half")
+    print("written", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    path = tmp_path / "out"
+    command = [sys.executable, "-c", KILLED, str(path)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for process in processes:
+            assert process.stdout.readline() == b"written\n"
+        killed, _living = processes
+        assert len(os.listdir(tmp_path)) == 2
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        write(path)
+        assert len(os.listdir(tmp_path)) == 2  # the output, and the file of the living process
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+    write(path)
+    assert os.listdir(tmp_path) == ["out"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from llvmlite import ir
 from numba import float32, float64, njit, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.extending import intrinsic, overload
 
 _SOURCES = hashlib.sha256(
@@ -21,11 +23,46 @@ class _Cache(FunctionCache):
     """Numba's cache on disk, made to notice a change in any file of this package.
 
     Numba compares only the file that defines a function, not those of the functions it calls:
-    after an upgrade it would go on using the machine code of the old ones.
+    after an upgrade it would go on using the machine code of the old ones. Damaged files are
+    replaced, and a cache that cannot be written is not used: neither may stop a fit.
     """
 
     def _index_key(self, sig, codegen):
         return (*super()._index_key(sig, codegen), _SOURCES)
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a damaged file can fail in any way: compile again
+            return None
+
+    def save_overload(self, sig, data):
+        try:
+            try:
+                super().save_overload(sig, data)
+            except Exception:  # perhaps the index is damaged: begin a new one
+                self.flush()
+                super().save_overload(sig, data)
+        except Exception:
+            _warn_without_cache()
+
+
+def _cache_of(function):
+    try:
+        return _Cache(function)
+    except RuntimeError:  # no folder can be written to
+        _warn_without_cache()
+        return NullCache()
+
+
+@cache
+def _warn_without_cache():
+    warnings.warn(
+        "compiled functions cannot be cached on disk, so that every process compiles them again, "
+        "which takes seconds; set NUMBA_CACHE_DIR to a folder that can be written to",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 # Fused multiply-add is allowed everywhere. Reordering is not: it would let LLVM cancel
@@ -47,7 +84,7 @@ def _inner(function, fastmath):
 
 def _compiled(function, fastmath):
     dispatcher = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    dispatcher._cache = _Cache(function)
+    dispatcher._cache = _cache_of(function)
     return dispatcher
 
 
