@@ -63,6 +63,7 @@ MODELS = {
         make_pipeline(StandardScaler(), PCA(2)), make_pipeline(vc.GMML(), vc.ClassMeanKNN(2))
     ),
     "StandardScaler": StandardScaler(with_mean=False),
+    "TableEncoder": vc.TableEncoder(),
 }
 
 
