@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from vicinal.kernels import Comparisons, ReferenceKernel, make_kernel
-from vicinal.kernels.contract import Response, SweepResult
-from vicinal.kernels.cpu.cpu_kernel import CpuKernel, _blocks, _Evaluation
+from vicinal.kernels.contract import Response, SweepResult, TargetResponse
+from vicinal.kernels.cpu.cpu_kernel import CpuKernel, _blocks
+from vicinal.kernels.cpu.cpu_sweep import CpuSweep
 from vicinal.kernels.cpu.layout import Arrangement
 from vicinal.kernels.cpu.row_blocks import DIRECT
 from vicinal.objective.neighbor_sets import build_comparisons
@@ -190,7 +191,7 @@ def test_tiles_are_really_skipped():
     """Otherwise the test above would prove nothing."""
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
     comparisons = build_comparisons(Z, offsets)
-    sweep = _Evaluation(comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False)
+    sweep = CpuSweep(comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False)
     assert sweep.reordered
     ((quads, labels, *_), *_) = _blocks(sweep.placed, comparisons.anchors)
     n_tiles = sweep._tiles.low.shape[1]
@@ -205,7 +206,7 @@ def test_some_rows_where_tiles_are_skipped():
     """Points are reordered then: the rows asked for must be found where they went."""
     Z, offsets = sorted_points([900, 850, 60], m=3, scale=300.0)
     comparisons = build_comparisons(Z, offsets)
-    assert _Evaluation(comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False).reordered
+    assert CpuSweep(comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False).reordered
     rows = np.random.default_rng(0).choice(len(Z), 300, replace=False)
     found = []
     for kernel in (ReferenceKernel, CpuKernel):
@@ -286,9 +287,7 @@ def test_a_few_rows_underflow_where_most_do_not(dtype):
     Z[400] -= 14.0 if dtype == "f8" else 5.0  # at d = 392 (50): a number, but almost none
     Z = (Z - Z.mean(axis=0)).astype(dtype)
     comparisons = build_comparisons(Z, offsets)
-    assert _Evaluation(
-        comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False
-    )._modes == (
+    assert CpuSweep(comparisons, Arrangement.of(comparisons), Z, Z, (1.0, 1.0), False)._modes == (
         DIRECT,
         DIRECT,
     )
@@ -306,3 +305,126 @@ def test_unknown_backend():
     Z, offsets = sorted_points([3, 3], m=2)
     with pytest.raises(ValueError, match="numba, numpy"):
         make_kernel(build_comparisons(Z, offsets), "fortran")
+
+
+# -- averages of targets ---------------------------------------------------------------------
+
+
+class TargetRecorder:
+    """Answers with fixed values and slopes, some of them zero; remembers the averages."""
+
+    def __init__(self, n, q, seed=1):
+        rng = np.random.default_rng(seed)
+        self.slopes = rng.standard_normal((n, q)) * (rng.random((n, 1)) < 0.6)
+        self.values = rng.standard_normal(n)
+        self.averages, self.visits = np.full((n, q), np.nan), np.zeros(n, int)
+
+    def __call__(self, rows, averages):
+        self.averages[rows] = averages
+        self.visits[rows] += 1
+        return TargetResponse(self.values[rows], self.slopes[rows])
+
+
+def naive_target_sweep(comparisons, Z, V, Y, respond, symmetric, rows):
+    """The definition: p by loops, W = g · ∂ŷ/∂d."""
+    W = np.zeros((len(Z), len(Z)))
+    for i in rows:
+        S, _ = naive_sets(comparisons, i)
+        d = np.array([np.sum((Z[i] - Z[j]) ** 2) for j in S])
+        p = np.exp(-(d - d.min())) / np.exp(-(d - d.min())).sum()
+        average = p @ Y[S]
+        _, slopes = respond(np.array([i]), average[None])
+        W[i, S] = [p_j * slopes[0] @ (average - Y[j]) for p_j, j in zip(p, S, strict=True)]
+    delta = np.diag(W.sum(axis=1) + W.sum(axis=0))
+    return (delta - W - W.T) @ V if symmetric else (0.5 * delta - W) @ V
+
+
+def target_sweep(kernel, Z, V, Y, respond, **options):
+    """A kernel's sweep over averages of NumPy arrays, whatever arrays it computes with."""
+
+    def answer(rows, averages):
+        answers = respond(np.asarray(rows), np.asarray(averages))
+        return TargetResponse(*map(kernel.asarray, answers))
+
+    points, targets = kernel.asarray(Z), kernel.asarray(Y)
+    operand = points if V is Z else kernel.asarray(V)
+    result = kernel.sweep_targets(points, operand, targets, answer, **options)
+    return SweepResult(float(result.total(result.value)), result.total(result.laplacian))
+
+
+@pytest.mark.parametrize("rows", [None, [14, 3, 7, 20]])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("case", ["complete", "groups", "similar lists", "both lists, groups"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_target_averages_equal_the_naive_loops(kernel, case, q, symmetric, rows):
+    Z, _ = sorted_points([30], m=3)
+    rng = np.random.default_rng(2)
+    V, Y = rng.standard_normal((30, 5)), rng.standard_normal((30, q))
+    comparisons = comparisons_for(case, Z, np.array([0, 30]))
+    mine, naive = TargetRecorder(30, q), TargetRecorder(30, q)
+    bound = KERNELS[kernel](comparisons)
+    visited = comparisons.anchors if rows is None else np.intersect1d(rows, comparisons.anchors)
+    rows = None if rows is None else visited
+    got = target_sweep(bound, Z, V, Y, mine, symmetric=symmetric, rows=rows)
+    expected = naive_target_sweep(comparisons, Z, V, Y, naive, symmetric, visited)
+    assert_half(got.laplacian, expected, V, exact=symmetric or bound.half_is_cheaper)
+    assert got.value == pytest.approx(mine.values[visited].sum())
+    np.testing.assert_allclose(mine.averages, naive.averages, rtol=1e-9, atol=1e-12)
+    assert np.flatnonzero(mine.visits).tolist() == visited.tolist()
+    assert mine.visits.max() == 1
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 10.0, 300.0, 1e5])
+@pytest.mark.parametrize("similar", ["all", 5])
+def test_target_averages_at_all_scales_and_with_skipped_tiles(scale, similar):
+    Z, offsets = sorted_points([1800], m=3, scale=scale)
+    Y = np.random.default_rng(3).standard_normal((1800, 2))
+    comparisons = build_comparisons(Z, offsets, similar=similar)
+    found = []
+    for kernel in (ReferenceKernel(comparisons), CpuKernel(comparisons)):
+        recorder = TargetRecorder(1800, 2)
+        laplacian = kernel.sweep_targets(Z, Z, Y, recorder).laplacian
+        found.append((laplacian / scale, recorder.averages))
+    # Where every row sees one neighbor only, W is 0: the errors are those of 1e5² in exponents.
+    tolerance = 1e-9 if scale < 1e5 else 1e-5
+    for expected, got in zip(*found, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("similar", ["all", 5])
+def test_float32_targets_with_slopes_of_any_size(similar):
+    Z, offsets = sorted_points([150], m=4)
+    Y = np.random.default_rng(3).standard_normal((150, 1))
+    comparisons = build_comparisons(Z, offsets, similar=similar)
+    laplacians = []
+    for kernel, dtype in ((ReferenceKernel, "f8"), (CpuKernel, "f4")):
+        recorder = TargetRecorder(150, 1)
+        recorder.slopes *= 1e24
+        z, y = Z.astype("f4").astype(dtype), Y.astype("f4").astype(dtype)
+        laplacians.append(kernel(comparisons).sweep_targets(z, z, y, recorder).laplacian)
+    assert laplacians[1].dtype == np.float32
+    largest = np.abs(laplacians[0]).max()
+    np.testing.assert_allclose(laplacians[1], laplacians[0], rtol=0, atol=3e-5 * largest)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_target_averages_of_coinciding_points_are_means_of_the_others(kernel):
+    Y = np.arange(9.0)[:, None]
+    comparisons = build_comparisons(np.zeros((9, 2)), np.array([0, 9]))
+    mine = TargetRecorder(9, 1)
+    got = target_sweep(KERNELS[kernel](comparisons), np.zeros((9, 2)), np.zeros((9, 2)), Y, mine)
+    np.testing.assert_allclose(mine.averages, (Y.sum() - Y) / 8, rtol=1e-12)
+    assert not got.laplacian.any()
+
+
+def test_target_averages_do_not_depend_on_threads_beyond_rounding(monkeypatch):
+    Z, offsets = sorted_points([1500], m=5)
+    comparisons, Y = build_comparisons(Z, offsets), Z[:, :1] ** 2
+
+    def run(threads):
+        monkeypatch.setattr("numba.get_num_threads", lambda: threads)
+        return CpuKernel(comparisons).sweep_targets(Z, Z, Y, TargetRecorder(1500, 1)).laplacian
+
+    np.testing.assert_array_equal(run(2), run(2))
+    np.testing.assert_allclose(run(1), run(3), atol=1e-12)

@@ -1,4 +1,4 @@
-"""The contract of compute kernels: row soft averages, and the weighted Laplacian they define."""
+"""The contract of compute kernels: averages per row, and the weighted Laplacian they define."""
 
 from __future__ import annotations
 
@@ -28,6 +28,19 @@ Respond: TypeAlias = Callable[[Array, Array, Array], Response]
 """``respond(rows, s, t)``: pure, called from several threads, never twice for the same row."""
 
 
+class TargetResponse(NamedTuple):
+    """The objective's answer to the averages ŷ of the targets of a block of b rows."""
+
+    value: Array
+    """(b,) the value of every row."""
+    slopes: Array
+    """(b, q) its derivatives with respect to ŷ."""
+
+
+RespondToTargets: TypeAlias = Callable[[Array, Array], TargetResponse]
+"""``respond(rows, averages)``, for averages of shape (b, q); otherwise as :data:`Respond`."""
+
+
 @dataclass(frozen=True)
 class IndexLists:
     """One list of row indices per row: row i has ``indices[indptr[i]:indptr[i + 1]]``."""
@@ -53,13 +66,13 @@ class Comparisons:
 
     A side that is None is complete: all other rows of the class (similar), all rows of the other
     classes (dissimilar). Rows of one group are never compared; without groups a row excludes
-    only itself.
+    only itself. Where there is only one class, there is no dissimilar side.
     """
 
     offsets: IndexArray
     """(c + 1,) class j is the slice ``offsets[j]:offsets[j + 1]`` of the rows."""
     anchors: IndexArray
-    """The rows that enter the objective: both of their sets have at least one member."""
+    """The rows that enter the objective: each of their sets has at least one member."""
     n_similar: IndexArray
     """(n,) sizes of the sets S_i."""
     n_dissimilar: IndexArray
@@ -105,9 +118,8 @@ class SweepResult:
 class Kernel(Protocol):
     """Bound to the comparisons of n points; knows distances and soft averages, but no losses.
 
-    Everything that an objective needs is in the sums of one sweep. Rows that are not about two soft
-    averages (of a regression, say: averages of targets, weighed by distance) need a second method
-    of the same shape: blocks of rows, a ``respond`` of their own, a `SweepResult`.
+    Everything that an objective needs is in the sums of one sweep: over rows that have two soft
+    averages of distances (`sweep`), or averages of targets, weighted by distance (`sweep_targets`).
     """
 
     half_is_cheaper: bool
@@ -160,6 +172,30 @@ class Kernel(Protocol):
               ½ Δ V − W V, one product instead of two; elsewhere ½ Lap V.
         rows : (b,), optional
             The anchors to visit; all of them by default.
+        """
+        ...
+
+    def sweep_targets(
+        self,
+        Z: Array,
+        V: Array,
+        Y: Array,
+        respond: RespondToTargets,
+        *,
+        symmetric: bool = False,
+        rows: IndexArray | None = None,
+    ) -> SweepResult:
+        """The same for averages of targets Y (n, q), from ``asarray``, over the similar rows.
+
+        For every anchor row i, with p_ij ∝ exp(−d_ij) over j ∈ S_i, Σ_j p_ij = 1,
+
+            ŷ_i = Σ_j p_ij y_j
+
+        is handed to ``respond``, whose slopes g_i (q,) define row i of
+
+            W_ij = g_i · ∂ŷ_i/∂d_ij = p_ij g_i · (ŷ_i − y_j),
+
+        which adds up to 0. The dissimilar side is not looked at.
         """
         ...
 

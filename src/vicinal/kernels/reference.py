@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -11,11 +14,14 @@ from vicinal.kernels.contract import (
     HostKernel,
     IndexLists,
     Respond,
+    RespondToTargets,
     Response,
     SweepResult,
 )
 
 BLOCK_ELEMENTS = 2**22
+Weighed: TypeAlias = tuple[FloatArray, FloatArray, FloatArray | None]
+"""Values (b,) of anchors, their rows of W (b, n), and second values, if any."""
 
 
 class ReferenceKernel(HostKernel):
@@ -36,6 +42,44 @@ class ReferenceKernel(HostKernel):
         rows: IndexArray | None = None,
     ) -> SweepResult:
         """See :meth:`vicinal.kernels.contract.Kernel.sweep`."""
+
+        def weigh(anchors: IndexArray, D: FloatArray) -> Weighed:
+            s, r_similar = masked_soft_average(D, self._similar(anchors, len(Z)), alpha)
+            t, r_dissimilar = masked_soft_average(D, self._dissimilar(anchors, len(Z)), beta)
+            values, ds, dt, second = Response(*respond(anchors, s, t))
+            return values, ds[:, None] * r_similar + dt[:, None] * r_dissimilar, second
+
+        return self._sums(Z, V, weigh, symmetric, rows)
+
+    def sweep_targets(
+        self,
+        Z: FloatArray,
+        V: FloatArray,
+        Y: FloatArray,
+        respond: RespondToTargets,
+        *,
+        symmetric: bool = False,
+        rows: IndexArray | None = None,
+    ) -> SweepResult:
+        """See :meth:`vicinal.kernels.contract.Kernel.sweep_targets`."""
+
+        def weigh(anchors: IndexArray, D: FloatArray) -> Weighed:
+            _, p = masked_soft_average(D, self._similar(anchors, len(Z)), 1.0)
+            averages = p @ Y  # (b, q)
+            values, slopes = respond(anchors, averages)
+            return values, p * ((slopes * averages).sum(axis=1)[:, None] - slopes @ Y.T), None
+
+        return self._sums(Z, V, weigh, symmetric, rows)
+
+    def _sums(
+        self,
+        Z: FloatArray,
+        V: FloatArray,
+        weigh: Callable[[IndexArray, FloatArray], Weighed],
+        symmetric: bool,
+        rows: IndexArray | None,
+    ) -> SweepResult:
+        """The sums over the blocks; ``weigh`` makes values and rows of W from distances."""
         n = len(Z)
         rows = self._comparisons.anchors if rows is None else rows
         values, seconds, out = np.zeros(n), np.zeros(n), np.zeros(V.shape)  # (n, c)
@@ -43,11 +87,8 @@ class ReferenceKernel(HostKernel):
         for start in range(0, len(rows), block):
             anchors = rows[start : start + block]
             D = cdist(Z[anchors], Z, "sqeuclidean")  # (b, n)
-            s, r_similar = masked_soft_average(D, self._similar(anchors, n), alpha)
-            t, r_dissimilar = masked_soft_average(D, self._dissimilar(anchors, n), beta)
-            values[anchors], ds, dt, second = Response(*respond(anchors, s, t))
+            values[anchors], W, second = weigh(anchors, D)
             seconds[anchors] = 0.0 if second is None else second
-            W = ds[:, None] * r_similar + dt[:, None] * r_dissimilar  # (b, n)
             add_laplacian(out, W, anchors, V, symmetric)
         laplacian = out.astype(V.dtype, copy=False)
         return SweepResult(float(values.sum()), laplacian, second=float(seconds.sum()))

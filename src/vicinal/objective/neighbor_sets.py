@@ -30,19 +30,25 @@ def build_comparisons(
     """The comparisons of samples X (n, d), sorted by class with boundaries ``offsets``.
 
     Nearest neighbors are Euclidean in the space of X, exact, ties to the smaller row. Rows whose
-    similar or dissimilar set is empty are not anchors.
+    similar or dissimilar set is empty are not anchors. A single class (of a regression) has no
+    dissimilar side: only similar rows are needed.
 
     Raises
     ------
     ValueError
-        If no row has both a similar and a dissimilar sample, unless ``may_be_empty``.
+        If there is no anchor, unless ``may_be_empty``.
     """
     similar_lists = _as_lists(similar, X, offsets, groups, same_class=True)
     dissimilar_lists = _as_lists(dissimilar, X, offsets, groups, same_class=False)
     n_all = _complete_sizes(offsets, groups)
     n_similar = n_all[0] if similar_lists is None else similar_lists.counts
     n_dissimilar = n_all[1] if dissimilar_lists is None else dissimilar_lists.counts
-    anchors = np.flatnonzero((n_similar > 0) & (n_dissimilar > 0))
+    one_class = len(offsets) == 2
+    anchors = np.flatnonzero((n_similar > 0) & ((n_dissimilar > 0) | one_class))
+    if len(anchors) == 0 and not may_be_empty and one_class:
+        raise ValueError(
+            "No sample has a neighbor: all of them are in one group, or lists are empty."
+        )
     if len(anchors) == 0 and not may_be_empty:
         raise ValueError(
             "No sample has both a similar and a dissimilar one: every class has one sample, or "

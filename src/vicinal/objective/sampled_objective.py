@@ -10,7 +10,7 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists, Kernel
-from vicinal.objective.neighbor_objective import NeighborObjective
+from vicinal.objective.neighbor_objective import RowObjective
 from vicinal.objective.neighbor_sets import Selection, build_comparisons
 
 
@@ -18,7 +18,8 @@ class SampledObjective:
     """Estimates J from some anchors and a random set of reference rows.
 
     Complete sides are replaced by what the sample holds of them; mean soft averages over a
-    sample estimate those over all rows, and the shift of plain ones keeps the true set sizes.
+    sample estimate those over all rows, and the shift of plain ones keeps the true set sizes;
+    averages of targets over a sample estimate those over all rows.
     Listed sides stay whole, and the rows that they name are references too. A logarithm of a mean
     is biased: the nearest of a sample is farther than the nearest of all, so that estimates of J
     tend to be too large, the more so the fewer references there are.
@@ -29,7 +30,7 @@ class SampledObjective:
 
     def __init__(
         self,
-        objective: NeighborObjective,
+        objective: RowObjective,
         make_kernel: Callable[[Comparisons], Kernel],
         n_references: int,
         batch_size: int,
@@ -63,14 +64,9 @@ class SampledObjective:
         usable = np.flatnonzero(np.isin(sample[comparisons.anchors], anchors))
         if len(usable) == 0:  # groups may leave a small sample without a single comparison
             return full.parametrization.linear(params, full.pull)
-        small = replace(
-            full,
-            X=full.X[sample],
-            comparisons=comparisons,
-            kernel=self._make_kernel(comparisons),
-            weights=full.weights[sample] * (self.n_rows / len(comparisons.anchors)),
-            shift=full.shift[sample],
-        )
+        small = full.at_rows(sample, comparisons, self._make_kernel(comparisons))
+        share = self.n_rows / len(comparisons.anchors)
+        small = replace(small, weights=small.weights * share)
         return small.value_and_gradient(params, usable)
 
     def _from_all_anchors(self, params: FloatArray) -> tuple[float, FloatArray]:

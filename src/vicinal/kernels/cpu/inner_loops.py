@@ -280,3 +280,26 @@ def add_pair(sums, x, e, y, f):
     """sums += x·e + y·f."""
     for j in range(sums.shape[0]):
         sums[j] += x * e[j] + y * f[j]
+
+
+@inner_sum
+def dot(e, y):
+    """Σ_j e_j y_j, in the type of e."""
+    total = e.dtype.type(0)
+    for j in range(e.shape[0]):
+        total += e[j] * y[j]
+    return total
+
+
+@inner
+def add_multiple(sums, x, e):
+    """sums += x·e."""
+    for j in range(sums.shape[0]):
+        sums[j] += x * e[j]
+
+
+@inner
+def multiply(e, factors):
+    """e *= factors, as many as there are of e."""
+    for j in range(e.shape[0]):
+        e[j] *= factors[j]

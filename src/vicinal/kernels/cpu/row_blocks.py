@@ -13,13 +13,16 @@ from vicinal.kernels.cpu.inner_loops import (
     HAS_32_REGISTERS,
     LANES,
     QUAD,
+    add_multiple,
     add_pair,
     add_quad,
     add_rank4,
+    dot,
     exponentiate,
     exponentiate_gently,
     largest,
     mark_extreme,
+    multiply,
     pair_products,
     quad_distances,
     quad_products,
@@ -141,6 +144,38 @@ def forward(quads, points, sides, modes, block):
             _soften_quad(
                 positions, rows, runs[q], counts[q], points, sides, safe, out[0], out[1], lanes
             )
+
+
+@compiled
+def sum_targets(E, runs, counts, YT, totals):
+    """totals[row] ← Σ_j E_j y_j for every row of the block; YT (q, n) are the targets."""
+    for row in range(totals.shape[0]):
+        at = 0
+        for i in range(counts[row // QUAD, 1]):
+            start, stop = runs[row // QUAD, i]
+            for j in range(start, stop, CHUNK):
+                e = min(stop, j + CHUNK)
+                weights = E[row, at : at + e - j]
+                for k in range(YT.shape[0]):
+                    totals[row, k] += dot(weights, YT[k, j:e])
+                at += e - j
+
+
+@compiled
+def weigh_targets(E, runs, counts, YT, factors):
+    """Multiply the weights E_j of every row by factors[row] · (1, y_j)."""
+    factor = np.empty(CHUNK, dtype=E.dtype)
+    for row in range(factors.shape[0]):
+        at = 0
+        for i in range(counts[row // QUAD, 1]):
+            start, stop = runs[row // QUAD, i]
+            for j in range(start, stop, CHUNK):
+                e = min(stop, j + CHUNK)
+                factor[:] = factors[row, 0]
+                for k in range(YT.shape[0]):
+                    add_multiple(factor[: e - j], E.dtype.type(factors[row, 1 + k]), YT[k, j:e])
+                multiply(E[row, at : at + e - j], factor)
+                at += e - j
 
 
 @compiled

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,19 +15,24 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.contract import Comparisons, Respond, Response, SweepResult
-from vicinal.kernels.gpu.panel import FAR, WIDEST, Labels, feature_blocks
+from vicinal.kernels.contract import (
+    Comparisons,
+    Respond,
+    RespondToTargets,
+    Response,
+    SweepResult,
+)
+from vicinal.kernels.gpu.device_sweep import DeviceSweep
+from vicinal.kernels.gpu.panel import WIDEST, Labels, feature_blocks
 from vicinal.kernels.gpu.ranks import Ranks
 from vicinal.kernels.gpu.tiling import memory_for_tiles, tiles_fit
-from vicinal.kernels.gpu.torch_sweep import ListedSide, ListedSweep, TorchSweep
+from vicinal.kernels.gpu.torch_sweep import ListedSide, TorchSweep
 
 if TYPE_CHECKING:
     from vicinal.kernels.gpu.triton_sweep import TritonSweep
 
 GENTLE = 0.05
 """Exponents nearer to 0 lose digits in a log sum of float32; they are left to PyTorch."""
-DENSE = 0.8
-"""The share of active anchors from which all pairs are computed rather than the needed ones."""
 EXACT = 2
 """The level of precision that is float64."""
 EXACT_PAIRS = 1e9
@@ -75,7 +81,8 @@ class GpuKernel:
         counts = np.stack([comparisons.n_similar, comparisons.n_dissimilar])
         self.counts = self.tensor(counts).double()  # (2, n)
         lists = (comparisons.similar, comparisons.dissimilar)
-        self._complete = (lists[0] is None, lists[1] is None)
+        two_sided = len(comparisons.offsets) > 2
+        self._complete = (lists[0] is None, lists[1] is None and two_sided)
         self._listed = {
             side: ListedSide(members, self.device)
             for side, members in enumerate(lists)
@@ -167,17 +174,40 @@ class GpuKernel:
         request = _Request(Z, values, respond, float(alpha), float(beta), symmetric, anchors)
         return self.sums(request, level=0)
 
+    def sweep_targets(
+        self,
+        Z: Tensor,
+        V: Tensor,
+        Y: Tensor,
+        respond: RespondToTargets,
+        *,
+        symmetric: bool = False,
+        rows: IndexArray | None = None,
+    ) -> GpuSweepResult:
+        """See :meth:`vicinal.kernels.contract.Kernel.sweep_targets`."""
+        anchors = self.anchors if rows is None else self.tensor(np.sort(rows))
+        values = None if V is Z else V
+        request = _Request(Z, values, respond, 1.0, 1.0, symmetric, anchors, Y)
+        return self.sums(request, level=0)
+
     def sums(self, request: _Request, level: int) -> GpuSweepResult:
         """The sums of a sweep at a level of precision, see :meth:`exponent_errors`."""
         share, anchors = self.ranks.share(self.n), request.anchors
         if share is not None:
             anchors = anchors[(anchors >= share[0]) & (anchors < share[1])]
         sweep = self.evaluate(request.Z, request.alpha, request.beta, level=level)
-        answer = request.respond(anchors, *sweep.soft_averages(anchors))
-        value, ds, dt, second = Response(*answer)
-        slopes = self.ranks.sum(self.slopes(anchors, ds, dt))
+        averages = sweep.soft_averages(anchors)
         sweep.share_state(anchors, request.anchors)
-        laplacian = sweep.laplacian(request.V, slopes, share)
+        second = None
+        if request.Y is None:
+            value, ds, dt, second = Response(*request.respond(anchors, *averages))
+            slopes = self.ranks.sum(self.slopes(anchors, ds, dt))
+            laplacian = sweep.laplacian(request.V, slopes, share)
+        else:
+            residuals = sweep.residuals(request.Y, anchors)
+            value, answers = request.respond(anchors, request.Y[anchors] - residuals)
+            spread = self.ranks.sum(sweep.target_factors(request.Y, anchors, residuals, answers))
+            laplacian = sweep.target_laplacian(request.V, request.Y, spread, request.anchors, share)
         if share is not None:  # the other rows are those of other ranks
             laplacian = pad(laplacian, (0, 0, share[0], self.n - share[1]))
         laplacian = laplacian if request.symmetric else 0.5 * laplacian
@@ -196,11 +226,13 @@ class _Request(NamedTuple):
 
     Z: Tensor
     V: Tensor | None
-    respond: Respond
+    respond: Callable[..., Any]
     alpha: float
     beta: float
     symmetric: bool
     anchors: Tensor
+    Y: Tensor | None = None
+    """The targets, where their averages are asked for."""
 
 
 @dataclass(frozen=True)
@@ -238,83 +270,3 @@ def choose_engine(engine: str, device: torch.device) -> str:
     if engine != "auto":
         return engine
     return "triton" if device.type == "cuda" and find_spec("triton") is not None else "torch"
-
-
-class DeviceSweep:
-    """One evaluation: soft averages first, then what their derivatives make of the Laplacian."""
-
-    def __init__(
-        self,
-        kernel: GpuKernel,
-        Z: Tensor,
-        dense: TritonSweep | TorchSweep | None,
-        listed: dict[int, ListedSweep],
-    ) -> None:
-        self._kernel, self._Z, self._dense, self._listed = kernel, Z, dense, listed
-
-    def soft_averages(self, rows: Tensor) -> Tensor:
-        """(2, b) float64: s and t of these rows, ascending."""
-        kernel = self._kernel
-        averages = torch.zeros((2, len(rows)), dtype=torch.float64, device=kernel.device)
-        if self._dense is not None:
-            if len(rows) >= DENSE * kernel.n:  # all of them: those that are not asked for are few
-                averages = self._dense.soft_averages(None, kernel.counts)[:, rows]
-            else:
-                averages = self._dense.soft_averages(rows, kernel.counts)
-        for side, lists in self._listed.items():
-            averages[side] = lists.average[rows]
-        return averages
-
-    def share_state(self, rows: Tensor, everybody: Tensor) -> None:
-        """Give all ranks what pass 1 has found for these rows, which no other rank has visited.
-
-        ``everybody`` are the rows of all ranks; the others stay where pass 1 has not been.
-        """
-        if self._dense is not None and self._kernel.ranks.size > 1:
-            mine = torch.zeros_like(self._dense.state)
-            mine[:, rows] = self._dense.state[:, rows]
-            summed = self._kernel.ranks.sum(mine)
-            state = torch.full_like(summed, FAR)
-            state[:, everybody] = summed[:, everybody]
-            self._dense.state = state
-
-    def laplacian(
-        self, V: Tensor | None, slopes: Tensor, rows: tuple[int, int] | None = None
-    ) -> Tensor:
-        """Lap V (n, c), float64, or those of its rows that are in a range; None for V means Z.
-
-        Where few rows have a slope (an inactive hinge, a mini-batch) only pairs with one of them
-        are computed: these rows against all, and all others against these.
-        """
-        first, last = rows or (0, self._kernel.n)
-        active = (slopes != 0).any(0)  # (n,)
-        n_active = int(active.sum())
-        if n_active >= DENSE * self._kernel.n:
-            wanted = None
-            if rows is not None:
-                wanted = torch.arange(first, last, device=slopes.device)
-            return self._rows_of_laplacian(V, slopes, wanted, None)
-        width = self._Z.shape[1] if V is None else V.shape[1]
-        out = torch.zeros((last - first, width), dtype=torch.float64, device=slopes.device)
-        inside = torch.zeros_like(active)
-        inside[first:last] = True
-        everybody = active.nonzero()[:, 0]
-        mine, rest = ((inside & chosen).nonzero()[:, 0] for chosen in (active, ~active))
-        if len(mine):
-            out[mine - first] = self._rows_of_laplacian(V, slopes, mine, None)
-        if len(rest) and n_active:
-            out[rest - first] = self._rows_of_laplacian(V, slopes, rest, everybody)
-        return out
-
-    def _rows_of_laplacian(
-        self, V: Tensor | None, slopes: Tensor, rows: Tensor | None, cols: Tensor | None
-    ) -> Tensor:
-        """Σ_j (W_ij + W_ji) (v_i − v_j) of some rows, over all columns or those with slopes."""
-        parts = []
-        if self._dense is not None:
-            parts.append(self._dense.laplacian(V, slopes, rows, cols))
-        values = self._Z if V is None else V
-        for side, lists in self._listed.items():
-            flow = lists.laplacian(values, slopes[side])
-            parts.append(flow if rows is None else flow[rows])
-        return torch.stack(parts).sum(0)

@@ -66,34 +66,36 @@ class TorchSweep:
     def laplacian(
         self,
         V: Tensor | None,
-        slopes: Tensor,
+        slopes: tuple[Tensor, Tensor],
         rows: Tensor | None = None,
         cols: Tensor | None = None,
-    ) -> Tensor:
-        """Σ_j U_ij (v_i − v_j) (b, c), float64, with U_ij = W_ij + W_ji.
+    ) -> tuple[Tensor, Tensor]:
+        """Σ_j U_ij (v_i − v_j) (b, c) and Σ_j U_ij (b,), with U_ij = W_ij + W_ji.
 
-        ``slopes`` (2, n) weigh the rows of W. None for V means Z, None for the b rows, or for the
-        columns, all of them.
+        ``slopes``, each (2, n), weigh the W_ij of a row, and the W_ji of a column. None for V
+        means Z, None for the b rows, or for the columns, all of them.
         """
         V = self._Z if V is None else V.to(self._Z.dtype)
         rows = torch.arange(self.n, device=V.device) if rows is None else rows
         flow = torch.zeros((len(rows), V.shape[1]), dtype=V.dtype, device=V.device)
+        degrees = torch.zeros(len(rows), dtype=V.dtype, device=V.device)
         others = V if cols is None else V[cols]
         for block, start in self._blocks(rows, len(others)):
             U = self._weights(block, cols, slopes)  # (b, n)
-            flow[start : start + len(block)] = U.sum(1)[:, None] * V[block] - U @ others
-        return flow.double()
+            here = slice(start, start + len(block))
+            degrees[here] = U.sum(1)
+            flow[here] = degrees[here, None] * V[block] - U @ others
+        return flow.double(), degrees.double()
 
-    def _weights(self, block: Tensor, cols: Tensor | None, slopes: Tensor) -> Tensor:
+    def _weights(self, block: Tensor, cols: Tensor | None, slopes: tuple[Tensor, Tensor]) -> Tensor:
         D = self._distances(block, cols)
-        slopes = slopes.to(D.dtype)
-        state, other = self.state, slopes
-        if cols is not None:
-            state, other = state[:, cols], other[:, cols]
+        own, other = (slope.to(D.dtype) for slope in slopes)
+        state = self.state if cols is None else self.state[:, cols]
+        other = other if cols is None else other[:, cols]
         U = torch.zeros_like(D)
         for side in self._sides:
             mask, planes = self._mask(side, block, cols), slice(2 * side, 2 * side + 2)
-            mine = self.state[planes, block][:, :, None], slopes[side, block][:, None]
+            mine = self.state[planes, block][:, :, None], own[side, block][:, None]
             theirs = state[planes][:, None, :], other[side][None, :]
             for (extreme, total), slope in (mine, theirs):
                 r = _row_weights(D, self._gammas[side], extreme, total)
@@ -176,14 +178,17 @@ class ListedSweep:
             distances[pairs] = (Z[owners] - Z[others]).double().square().sum(1)
         self.average, self._weights = _soft_average(distances, listing, gamma)  # (n,), (p,)
 
-    def laplacian(self, V: Tensor, slopes: Tensor) -> Tensor:
-        """Σ_j (W_ij + W_ji) (v_i − v_j) (n, c); ``slopes`` (n,) weigh the rows of W."""
+    def laplacian(self, V: Tensor, own: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ_j U_ij (v_i − v_j) (n, c) and Σ_j U_ij (n,); the slopes are (n,) each."""
+        listing, listed = self._listing, self._listed
         flow = torch.zeros(V.shape, dtype=torch.float64, device=V.device)
+        degrees = torch.zeros(len(V), dtype=torch.float64, device=V.device)
         # An owner's slope weighs its listing, and what it adds to the rows that it lists.
-        w = slopes.repeat_interleave(self._listing.counts) * self._weights
-        self._listing.add(V, w, flow)
-        self._listed.add(V, w[self._by_member], flow)
-        return flow
+        w = own.repeat_interleave(listing.counts) * self._weights
+        listing.add(V, w, flow, degrees)
+        w = other.repeat_interleave(listing.counts) * self._weights
+        listed.add(V, w[self._by_member], flow, degrees)
+        return flow, degrees
 
 
 class _Segments:
@@ -215,11 +220,12 @@ class _Segments:
         offsets = self.offsets if rows is None else self.offsets[rows.start : rows.stop + 1]
         return torch.segment_reduce(values, how, offsets=offsets - offsets[0], initial=_START[how])
 
-    def add(self, V: Tensor, w: Tensor, flow: Tensor) -> None:
-        """Add Σ w (v_owner − v_other) of every row."""
+    def add(self, V: Tensor, w: Tensor, flow: Tensor, degrees: Tensor) -> None:
+        """Add Σ w (v_owner − v_other) and Σ w of every row."""
         for rows, pairs in self.row_blocks():
             gaps = V[self.owners[pairs]].double() - V[self.others[pairs]]
             flow[rows] += self.reduce(gaps * w[pairs, None], "sum", rows)
+        degrees += self.reduce(w, "sum")
 
 
 _START = {"sum": 0.0, "min": math.inf, "max": -math.inf}

@@ -108,27 +108,35 @@ class TritonSweep:
     def laplacian(
         self,
         V: Tensor | None,
-        slopes: Tensor,
+        slopes: tuple[Tensor, Tensor],
         rows: Tensor | None = None,
         cols: Tensor | None = None,
-    ) -> Tensor:
-        """See :meth:`vicinal.kernels.gpu.torch_sweep.TorchSweep.laplacian`."""
+    ) -> tuple[Tensor, Tensor]:
+        """Σ_j U_ij (v_i − v_j) (b, c) and Σ_j U_ij (b,), float64, with U_ij = W_ij + W_ji.
+
+        ``slopes``, each (2, n), weigh the W_ij of a row, and the W_ji of a column. None for V
+        means Z, None for the b rows, or for the columns, all of them.
+        """
         widest = value_width(self._points.parts.shape[2], self._parts, self._memory)
         if V is not None and V.shape[1] > widest:
             parts = [self.laplacian(v, slopes, rows, cols) for v in V.split(widest, dim=1)]
-            return torch.cat(parts, dim=1)
+            return torch.cat([flow for flow, _ in parts], dim=1), parts[0][1]
         values = self._points if V is None else Split.of(V, self._parts, each_feature=True)
         unit = values.unit * (self._root if V is None else 1.0)
-        slope_unit = power_of_two(LARGEST_SLOPE, slopes.abs().max())
-        sums, degrees = self._products(values, slopes * slope_unit, rows, cols)
+        slope_unit = power_of_two(LARGEST_SLOPE, torch.stack(slopes).abs().max())
+        scaled = (slopes[0] * slope_unit, slopes[1] * slope_unit)
+        sums, degrees = self._products(values, scaled, rows, cols)
         own = values.seen()
         own = own if rows is None else own[rows]
-        return (degrees[:, None] * own - sums) / (unit * slope_unit)
+        return (degrees[:, None] * own - sums) / (unit * slope_unit), degrees / slope_unit
 
     def _products(
-        self, values: Split, slopes: Tensor, rows: Tensor | None, cols: Tensor | None
+        self,
+        values: Split,
+        slopes: tuple[Tensor, Tensor],
+        rows: Tensor | None,
+        cols: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """Σ_j U_ij v_j (b, c) and Σ_j U_ij (b,)."""
         shared = values is self._points
         blocks, block = feature_blocks(self._points.width)
         value_blocks, value_block = feature_blocks(values.width)
@@ -136,8 +144,8 @@ class TritonSweep:
         tiling = product_tiling(blocks * block, extra, self._parts, self._memory)
         (points_i, labels_i), (points_j, labels_j) = self._selected(rows), self._selected(cols)
         values_j = points_j if shared else values if cols is None else values.take(cols)
-        data_i, stats_i = self._planes(rows, slopes, tiling.height)
-        data_j, stats_j = self._planes(cols, slopes, tiling.width)
+        data_i, stats_i = self._planes(rows, slopes[0], tiling.height)
+        data_j, stats_j = self._planes(cols, slopes[1], tiling.width)
         n_rows, n_cols = points_i.parts.shape[1], points_j.parts.shape[1]
         sums = data_i.new_zeros((n_rows, value_blocks * value_block), dtype=torch.float64)
         degrees = data_i.new_zeros(n_rows, dtype=torch.float64)
