@@ -10,6 +10,7 @@ from vicinal.learners.itml import ITML
 from vicinal.learners.ldml import LDML
 from vicinal.learners.lmnn import LMNN
 from vicinal.learners.mcml import MCML
+from vicinal.learners.mlkr import MLKR
 from vicinal.learners.nca import NCA
 from vicinal.learners.pnca import PNCA
 from vicinal.learners.rvml import RVML
@@ -28,6 +29,7 @@ __all__ = [
     "LDML",
     "LMNN",
     "MCML",
+    "MLKR",
     "NCA",
     "PNCA",
     "RVML",

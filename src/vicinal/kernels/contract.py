@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vicinal._typing import Array, FloatArray, IndexArray
 
@@ -80,6 +81,12 @@ class Comparisons:
     similar: IndexLists | None = None
     dissimilar: IndexLists | None = None
     groups: IndexArray | None = None
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """(n,) whether each set that a row should have has a member."""
+        one_class = len(self.offsets) == 2
+        return (self.n_similar > 0) & ((self.n_dissimilar > 0) | one_class)
 
     @property
     def class_of_row(self) -> IndexArray:

@@ -38,7 +38,7 @@ class FitInput:
     X: Array
     """(n, d) an array of one of ``DTYPES``, or a tensor on a GPU."""
     y: Any
-    """(n,) labels; None where there are none."""
+    """(n,) labels, or targets (n,) or (n, q); None where there are none."""
     attributes: Mapping[str, object]
     """``n_features_in_``, ``feature_names_in_``, and what is known so far."""
 
@@ -74,12 +74,12 @@ def check_unlabeled(estimator: BaseEstimator, X: object) -> FitInput:
     return FitInput(X, None, _described(scratch))
 
 
-def check_on_device(X: Array, y: ArrayLike) -> FitInput:
+def check_on_device(X: Array, y: ArrayLike, *, multi_output: bool = False) -> FitInput:
     """Check samples that are a tensor on a GPU, and leave them there."""
     from vicinal.kernels.gpu import check_samples  # imports torch
 
     X = check_samples(X)
-    y = np.asarray(column_or_1d(on_host(y), warn=True))
+    y = np.asarray(on_host(y) if multi_output else column_or_1d(on_host(y), warn=True))
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     return FitInput(X, y, {"n_features_in_": int(X.shape[1])})

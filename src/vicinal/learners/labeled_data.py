@@ -67,10 +67,12 @@ def sort_by_class(
     )
 
 
-def unlabeled_data(X: FloatArray) -> LabeledData:
+def unlabeled_data(
+    X: Array, *, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+) -> LabeledData:
     """Samples without labels, centered and scaled: one class, in the order given."""
     n = len(X)
-    centered, scale = center_and_scale(X.astype(np.float64))
+    centered, scale = center_and_scale(X)
     zeros = np.zeros(n, dtype=np.intp)
     return LabeledData(
         X=centered,
@@ -79,8 +81,8 @@ def unlabeled_data(X: FloatArray) -> LabeledData:
         codes=zeros,
         classes=np.zeros(1, dtype=np.intp),
         offsets=np.array([0, n]),
-        weights=np.ones(n),
-        groups=None,
+        weights=row_weights(X, None, sample_weight, None),
+        groups=None if groups is None else encode_groups(groups, X),
     )
 
 
@@ -137,18 +139,19 @@ def safe_unit(X: FloatArray) -> float:
     return float(np.ldexp(1.0, int(np.frexp(largest)[1]) - 1))
 
 
-def refuse_extreme(X: FloatArray, method: str) -> None:
+def refuse_extreme(X: FloatArray, method: str, name: str = "X") -> None:
     """Raise a ValueError where squares of X over- or underflow in a method that needs its units."""
     largest = float(np.abs(X).max())
     if largest > 1e145 or 0 < largest < 1e-145:
         raise ValueError(
-            f"The largest value of X is {largest:.3g}, whose square float64 cannot hold, and "
-            f"{method} depends on the units of X; standardize X, or multiply it by a number"
+            f"The largest value of {name} is {largest:.3g}, whose square float64 cannot hold, and "
+            f"{method} depends on the units of {name}; standardize {name}, or multiply it by a "
+            "number"
         )
 
 
 def row_weights(
-    X: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: ClassWeight
+    X: Array, y: ArrayLike | None, sample_weight: ArrayLike | None, class_weight: ClassWeight
 ) -> FloatArray:
     """(n,) sample weight × class weight."""
     weights = np.ones(len(X))

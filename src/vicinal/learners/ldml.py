@@ -150,7 +150,7 @@ class LDML(PairLearner):
         n_similar = int(pairs.similar.sum())
         weights = self._weights(n_similar, len(pairs) - n_similar)
         kernel = ListedPairs(pairs.i, pairs.j, pairs.similar, weights)
-        self._learn(given, unlabeled_data(given.X), kernel)
+        self._learn(given, unlabeled_data(given.X.astype(np.float64)), kernel)
 
     def _learn(self, given: FitInput, data: LabeledData, pairs: PairKernel) -> None:
         options = fit_options(self, given.n_features)

@@ -194,7 +194,7 @@ class LMNN(TripletLearner):
             raise ValueError("init='lda' needs class labels; use 'auto' or 'pca' with triplets")
         targets = targets_of_triplets(triplets.i, triplets.j, len(given.X))
         push = TripletPush(triplets.i, triplets.j, triplets.l)
-        data = unlabeled_data(given.X)
+        data = unlabeled_data(given.X.astype(np.float64))
         self._learn(given.adding(n_excluded_=0), data, lambda Z: (targets, push))
 
     def _learn(self, given: FitInput, data: LabeledData, supervision: Supervision) -> None:

@@ -5,37 +5,84 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
-from vicinal._typing import FloatArray
-from vicinal.kernels import DEVICE_BACKENDS, Comparisons, choose_backend, make_kernel
+from vicinal._typing import Array, FloatArray
+from vicinal.kernels import DEVICE_BACKENDS, Comparisons, Kernel, choose_backend, make_kernel
 from vicinal.learners.descent import FitOptions, descend, warn_excluded
 from vicinal.learners.fit_input import in_units_of_data, on_host
 from vicinal.learners.initialization import embed
 from vicinal.learners.labeled_data import LabeledData
 from vicinal.learners.parameters import NOT_NEGATIVE, OPTIONAL_COUNT, Choice, CountOrArray
 from vicinal.objective.losses import Loss, get_loss
-from vicinal.objective.neighbor_objective import NeighborObjective, check_exponents, plain_shift
+from vicinal.objective.neighbor_objective import (
+    NeighborObjective,
+    RowObjective,
+    check_exponents,
+    plain_shift,
+)
 from vicinal.objective.neighbor_sets import Selection, build_comparisons, lists_from_user
 from vicinal.objective.pair_sums import pull_matrix
+from vicinal.objective.parametrization import Parametrization
 from vicinal.objective.sampled_objective import SampledObjective
 from vicinal.solvers import Problem, Solution
 
 
-@dataclass(frozen=True)
-class Configuration:
+class CommonParts(TypedDict):
+    """The parts of an objective that every configuration has."""
+
+    X: Array
+    comparisons: Comparisons
+    kernel: Kernel
+    parametrization: Parametrization
+    weights: Array
+    pull: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowConfiguration:
+    """Which rows are compared, and what is made of them."""
+
+    similar: Any = "all"
+    dissimilar: Any = "all"
+    regularization: float | str = 0.0
+    refresh_every: int | None = None
+    excluded: ClassVar[str]
+    """Why samples are left out, as the end of a sentence about them."""
+
+    def objective(self, common: CommonParts) -> RowObjective:
+        """The objective, from the parts that all of them have."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration(RowConfiguration):
     """A member of the framework: one line of the table "method = configuration"."""
 
     alpha: float
     gamma: float
     loss: Loss
     plain: bool
-    similar: Any
-    dissimilar: Any
-    regularization: float | str
-    refresh_every: int | None = None
+    excluded: ClassVar[str] = (
+        "have no similar or no dissimilar sample (one-sample classes, or groups) and are left out "
+        "of the objective"
+    )
+
+    def objective(self, common: CommonParts) -> NeighborObjective:
+        """See :meth:`RowConfiguration.objective`."""
+        comparisons = common["comparisons"]
+        shift: FloatArray = np.zeros(len(comparisons.n_similar))
+        if self.plain:
+            shift = plain_shift(comparisons, self.alpha)
+        return NeighborObjective(
+            **common,
+            loss=self.loss,
+            alpha=self.alpha,
+            gamma=self.gamma,
+            shift=common["kernel"].asarray(shift),
+        )
 
 
 def check_configuration(
@@ -78,10 +125,6 @@ MAX_EXACT_PAIRS = 2.5e9
 MAX_DEVICE_PAIRS = 1e12
 """The same for a GPU, where it takes a second or two."""
 AUTO_REFERENCES = 8192
-EXCLUDED = (
-    "have no similar or no dissimilar sample (one-sample classes, or groups) and are left out of "
-    "the objective"
-)
 
 
 def backend_for(backend: str, data: LabeledData) -> str:
@@ -112,7 +155,7 @@ class Sampling:
 class NeighborFit:
     """One fit: which objective, of which data, minimized how."""
 
-    _configuration: Configuration
+    _configuration: RowConfiguration
     _data: LabeledData
     _options: FitOptions
     _sampling: Sampling
@@ -125,9 +168,8 @@ class NeighborFit:
     def run(self, L: FloatArray) -> tuple[Solution, int]:
         """Minimize from the factor L (m, d), and count the samples that are left out."""
         first = self._compare(self._data.X)
-        empty = (first.n_similar == 0) | (first.n_dissimilar == 0)
-        n_excluded = int(empty.sum())
-        warn_excluded(n_excluded, len(empty), EXCLUDED)
+        n_excluded = int((~first.usable).sum())
+        warn_excluded(n_excluded, len(first.usable), self._configuration.excluded)
 
         def problem_at(L: FloatArray | None) -> Problem:
             if L is None:
@@ -164,29 +206,22 @@ class NeighborFit:
         objective = self._objective(comparisons)
         return self._sampled(objective) if self._options.solver == "sgd" else objective
 
-    def _objective(self, comparisons: Comparisons) -> NeighborObjective:
-        data, configuration = self._data, self._configuration
-        n = len(data.X)
-        regularization = configuration.regularization
-        strength = 1.0 / n**2 if regularization == "auto" else float(regularization)
-        shift: FloatArray = np.zeros(n)
-        if configuration.plain:
-            shift = plain_shift(comparisons, configuration.alpha)
+    def _objective(self, comparisons: Comparisons) -> RowObjective:
+        data, regularization = self._data, self._configuration.regularization
+        strength = 1.0 / len(data.X) ** 2 if regularization == "auto" else float(regularization)
         kernel = make_kernel(comparisons, self._backend)
-        return NeighborObjective(
-            X=kernel.asarray(data.X),
-            comparisons=comparisons,
-            kernel=kernel,
-            parametrization=self._options.parametrization,
-            loss=configuration.loss,
-            alpha=configuration.alpha,
-            gamma=configuration.gamma,
-            shift=kernel.asarray(shift),
-            weights=kernel.asarray(data.weights),
-            pull=strength * pull_matrix(data.X, comparisons, data.weights),
+        return self._configuration.objective(
+            {
+                "X": kernel.asarray(data.X),
+                "comparisons": comparisons,
+                "kernel": kernel,
+                "parametrization": self._options.parametrization,
+                "weights": kernel.asarray(data.weights),
+                "pull": strength * pull_matrix(data.X, comparisons, data.weights),
+            }
         )
 
-    def _sampled(self, objective: NeighborObjective) -> Problem:
+    def _sampled(self, objective: RowObjective) -> Problem:
         """Against all rows while that is affordable, else against a fresh sample of them."""
         n_references = self._sampling.n_references
         size = AUTO_REFERENCES if n_references == "auto" else int(n_references)

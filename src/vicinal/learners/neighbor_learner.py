@@ -1,4 +1,4 @@
-"""The base of ANN, PNCA and NCA: learners that are configurations of the neighbor objective."""
+"""The base of ANN, PNCA, NCA and MLKR: learners that minimize a sum over rows."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from vicinal.learners.descent import (
     store_solution,
 )
 from vicinal.learners.fit_input import (
+    FitInput,
     check_labeled,
     check_on_device,
     on_host,
@@ -33,6 +34,7 @@ from vicinal.learners.labeled_data import LabeledData, sort_by_class
 from vicinal.learners.neighbor_fit import (
     Configuration,
     NeighborFit,
+    RowConfiguration,
     Sampling,
     backend_for,
     solver_for,
@@ -66,7 +68,7 @@ CONSTRAINTS: ParameterConstraints = {
 
 
 class NeighborLearner(MetricLearner):
-    """A metric learner that minimizes the neighbor objective; subclasses say which one."""
+    """A metric learner that minimizes a sum over rows; subclasses say of what."""
 
     _constraints: ClassVar[ParameterConstraints] = CONSTRAINTS
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
@@ -133,18 +135,11 @@ class NeighborLearner(MetricLearner):
         self
         """
         sample_weight, groups = take_fit_metadata(self, metadata)
-        on_device = stays_on_device(X, self.backend)
-        given = check_on_device(X, y) if on_device else check_labeled(self, X, y)
+        given = self._check_input(X, y)
         check_parameters(self)
         check_n_components(self.n_components, given.n_features)
-        configuration = self._configuration()
-        data = sort_by_class(
-            given.X,
-            given.y,
-            sample_weight=on_host(sample_weight),
-            class_weight=self.class_weight,
-            groups=on_host(groups),
-        )
+        configuration = self._configuration_for(given)
+        given, data = self._prepare(given, on_host(sample_weight), on_host(groups))
         rng = check_random_state(self.random_state)
         backend = backend_for(self.backend, data)
         options = self._options(configuration, data, backend, rng)
@@ -158,16 +153,37 @@ class NeighborLearner(MetricLearner):
             solution,
             tol=self.tol,
             components_=fit.to_components(solution.params),
-            classes_=data.classes,
             solver_=options.solver,
             n_excluded_=n_excluded,
         )
         self._warn_if_flat(solution)
         return self
 
+    def _check_input(self, X: ArrayLike, y: ArrayLike) -> FitInput:
+        """Samples and labels, checked where they are."""
+        on_device = stays_on_device(X, self.backend)
+        return check_on_device(X, y) if on_device else check_labeled(self, X, y)
+
+    def _configuration_for(self, given: FitInput) -> RowConfiguration:
+        """The configuration of a fit of these data."""
+        return self._configuration()
+
+    def _prepare(
+        self, given: FitInput, sample_weight: ArrayLike | None, groups: ArrayLike | None
+    ) -> tuple[FitInput, LabeledData]:
+        """The data as the objective wants them, and the attributes that they give."""
+        data = sort_by_class(
+            given.X,
+            given.y,
+            sample_weight=sample_weight,
+            class_weight=self.class_weight,
+            groups=groups,
+        )
+        return given.adding(classes_=data.classes), data
+
     def _options(
         self,
-        configuration: Configuration,
+        configuration: RowConfiguration,
         data: LabeledData,
         backend: str,
         rng: np.random.RandomState,

@@ -104,6 +104,7 @@ STATES = {
     "ANN": NEIGHBOR,
     "PNCA": NEIGHBOR,
     "NCA": NEIGHBOR,
+    "MLKR": NEIGHBOR,
     "LMNN": (*METRIC, *RUN, *EXCLUDED),
     "MCML": (*METRIC, *RUN, *EXCLUDED),
     "LDML": (*METRIC, *RUN, Field("bias_", StoredNumber())),

@@ -1,4 +1,4 @@
-"""Losses: the cost of a sample, given its margin z = (s − t)/γ.
+"""Losses: the cost of a sample, given its margin z = (s − t)/γ, or its residuals y − ŷ.
 
 z < 0 means that the sample is nearer to its own class than to the others. Every loss increases
 in z. See the table of section 2 of the paper's framework. The functions below take NumPy arrays and
@@ -8,7 +8,7 @@ PyTorch tensors, and compute in the module that the array belongs to.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -115,8 +115,33 @@ SIGMOID = _built_in("sigmoid", _sigmoid, _sigmoid_slope, nonnegative=True)
 LOSSES = {loss.name: loss for loss in (HINGE, SQUARED_HINGE, LOGISTIC, LINEAR, SIGMOID)}
 
 
-def get_loss(loss: object) -> Loss:
-    """The loss of that name, or the user's own: a :class:`Loss` or a pair (value, slope).
+SMOOTHING = 0.1
+"""Residuals below which the absolute loss is about a parabola."""
+
+
+def _distance(z: Array) -> Array:
+    """√(z² + δ²) with δ = ``SMOOTHING``, without overflow."""
+    xp = array_namespace(z)
+    return xp.hypot(z, xp.full_like(z, SMOOTHING))
+
+
+def _huber(z: Array) -> Array:
+    """z² where |z| ≤ 1, beyond it the tangent 2|z| − 1."""
+    inner = abs(z).clip(0.0, 1.0)
+    return inner * (2.0 * abs(z) - inner)
+
+
+_of_residuals = partial(_built_in, convex=True, nonnegative=True)
+
+SQUARED = _of_residuals("squared", lambda z: z**2, lambda z: 2.0 * z)
+ABSOLUTE = _of_residuals("absolute", lambda z: _distance(z) - SMOOTHING, lambda z: z / _distance(z))
+HUBER = _of_residuals("huber", _huber, lambda z: 2.0 * z.clip(-1.0, 1.0))
+
+RESIDUAL_LOSSES = {loss.name: loss for loss in (SQUARED, ABSOLUTE, HUBER)}
+
+
+def get_loss(loss: object, known: Mapping[str, Loss] = LOSSES) -> Loss:
+    """The known loss of that name, or the user's: a :class:`Loss` or a pair (value, slope).
 
     Examples
     --------
@@ -128,12 +153,12 @@ def get_loss(loss: object) -> Loss:
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ValueError(f"loss={loss!r} is unknown; use one of {', '.join(LOSSES)}, or a pair")
-        return LOSSES[loss]
+        if loss not in known:
+            raise ValueError(f"loss={loss!r} is unknown; use one of {', '.join(known)}, or a pair")
+        return known[loss]
     if isinstance(loss, tuple) and len(loss) == 2 and all(map(callable, loss)):
         return Loss("custom", loss[0], loss[1])
     raise ValueError(
-        f"loss={loss!r} is not a loss: give a name ({', '.join(LOSSES)}), a Loss, or a pair "
+        f"loss={loss!r} is not a loss: give a name ({', '.join(known)}), a Loss, or a pair "
         "(value, slope) of elementwise functions of z"
     )

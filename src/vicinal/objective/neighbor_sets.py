@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Literal, TypeAlias
@@ -16,6 +17,15 @@ from vicinal.kernels.cpu.class_neighbors import NeighborIndex
 
 Selection: TypeAlias = Literal["all"] | int | IndexLists
 """A complete side, the k nearest of it (Euclidean), or given lists of sorted rows."""
+
+NO_COMPARISON = (
+    "No sample has both a similar and a dissimilar one: every class has one sample, or "
+    "the groups leave no pair. Give at least one class two samples of different groups."
+)
+NO_NEIGHBOR = (
+    "No sample has a neighbor: all are in one group, or every list is empty. Give at least two "
+    "groups, or lists that name rows of other groups."
+)
 
 
 def build_comparisons(
@@ -43,26 +53,19 @@ def build_comparisons(
     n_all = _complete_sizes(offsets, groups)
     n_similar = n_all[0] if similar_lists is None else similar_lists.counts
     n_dissimilar = n_all[1] if dissimilar_lists is None else dissimilar_lists.counts
-    one_class = len(offsets) == 2
-    anchors = np.flatnonzero((n_similar > 0) & ((n_dissimilar > 0) | one_class))
-    if len(anchors) == 0 and not may_be_empty and one_class:
-        raise ValueError(
-            "No sample has a neighbor: all of them are in one group, or lists are empty."
-        )
-    if len(anchors) == 0 and not may_be_empty:
-        raise ValueError(
-            "No sample has both a similar and a dissimilar one: every class has one sample, or "
-            "the groups leave no pair. Give at least one class two samples of different groups."
-        )
-    return Comparisons(
+    comparisons = Comparisons(
         offsets=offsets,
-        anchors=anchors,
+        anchors=np.empty(0, dtype=np.intp),
         n_similar=n_similar,
         n_dissimilar=n_dissimilar,
         similar=similar_lists,
         dissimilar=dissimilar_lists,
         groups=groups,
     )
+    anchors = np.flatnonzero(comparisons.usable)
+    if len(anchors) == 0 and not may_be_empty:
+        raise ValueError(NO_NEIGHBOR if len(offsets) == 2 else NO_COMPARISON)
+    return replace(comparisons, anchors=anchors)
 
 
 def lists_from_user(
