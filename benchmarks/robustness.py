@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ SECTIONS = {"files": 30_000, "inputs": 30_000, "interrupts": 506, "kills": 264, 
 BATCH = {"files": 500, "inputs": 250, "interrupts": 22, "kills": 22, "full disk": 50}
 TARGETS = {"files": 30_000, "inputs": 30_000, "interrupts": 200, "kills": 200, "full disk": 1}
 MISSED = ("after the end",)
+FOLDERS = re.compile(r"(?<=\")/\S*/(?=(benchmarks|src|site-packages|lib)/)")
+"""Where a machine keeps its files: not in the results."""
 
 
 def environment(section: str) -> dict[str, str]:
@@ -57,7 +60,8 @@ def run_batch(section: str, seed: int, first: int, count: int) -> dict[str, Any]
             summary = outcome.partition("\n")[0]
             outcomes[f"{kind}: {summary}"] += 1
             if summary.startswith("FAILED"):
-                failures.append(f"{section} {number} ({kind}): {outcome}"[:3000])
+                shown = FOLDERS.sub("", outcome)
+                failures.append(f"{section} {number} ({kind}): {shown}"[-3000:])
     return {
         "section": section, "seed": seed, "first": first, "count": count,
         "seconds": round(time.perf_counter() - begin, 1),
