@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from typing import Protocol, TypeAlias
@@ -32,6 +33,7 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.features.hat_basis import HatBasis
 from vicinal.learners.base import MetricLearner
+from vicinal.learners.fit_input import store_fit
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.voting.class_mean import ClassMeanKNN
@@ -436,7 +438,13 @@ def _(model: MetricLearner) -> FittedModel:
 
 @anatomy.register
 def _(model: ANNClassifier) -> FittedModel:
+    """The model of numbers, after the encoder of the columns where there is one."""
     check_is_fitted(model)
+    if model.encoder_ is not None:
+        of_numbers = copy(model)
+        features = {"encoder_": None, "n_features_in_": model.X_fit_.shape[1]}
+        store_fit(of_numbers, {**features, "classes_": model.classes_})
+        return replace(anatomy(of_numbers), preparation=(model.encoder_,))
     single = model.mode == "single"
     metric: ModelMetric = LearnedMetric(model, (model,)) if single else MeanMetric(model)
     return FittedModel(model, metric, CommitteeVotes(model))

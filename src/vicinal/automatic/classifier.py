@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from vicinal.automatic.committee import describe
 from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
+from vicinal.features.table_encoder import encode_samples
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.descent import logger, show_log
 from vicinal.learners.fit_input import check_labeled, store_fit, take_fit_metadata
@@ -99,6 +101,8 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     oof_rows_, oof_proba_ : (t,) rows tuned on, and (t, c) their out-of-fold probabilities
     histories_ : dict
         For every configuration the mean objective per row, by iteration.
+    encoder_ : TableEncoder or None
+        What made numbers of the columns; None where they were numbers without gaps.
     X_fit_, y_fit_, row_weights_, prior_ : the voters
     n_samples_fit_, n_features_in_, feature_names_in_, fit_time_, timed_out_
 
@@ -158,7 +162,9 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like, sparse matrix, data frame or pyarrow table (n_samples, n_features)
+            Numbers, with or without gaps (NaN), or columns of any kind:
+            :class:`~vicinal.TableEncoder` makes numbers of them.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -173,13 +179,17 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         begin = time.monotonic()
         sample_weight, groups = take_fit_metadata(self, metadata)
         check_parameters(self)
+        X, encoder = encode_samples(X, y)
         given = check_labeled(self, X, y)
         classes, codes = encode_labels(given.y)
         weights = row_weights(given.X, given.y, sample_weight, self.class_weight)
         rows = VotingRows.of(codes, weights)
         groups = None if groups is None else encode_groups(groups, given.X)
-        names: Any = given.attributes.get("feature_names_in_")
-        warn_of_identifiers(given.X, names, stacklevel=2)
+        if encoder is None:
+            names: Any = given.attributes.get("feature_names_in_")
+            warn_of_identifiers(given.X, names, stacklevel=2)
+        else:
+            given = replace(given, attributes=encoder.input_attributes)
         outcome = self._tune(given.X.astype(np.float64), rows, groups)
         if outcome.timed_out:
             warnings.warn(
@@ -189,6 +199,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
                 stacklevel=2,
             )
         attributes = {
+            "encoder_": encoder,
             "classes_": classes,
             "X_fit_": given.X,
             "y_fit_": codes,

@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.committee import Choice
 from vicinal.features.hat_basis import HatBasis
+from vicinal.features.table_encoder import TableEncoder
+from vicinal.features.table_values import dense
 from vicinal.learners.base import MetricLearner
-from vicinal.learners.fit_input import DTYPES
+from vicinal.learners.fit_input import DTYPES, on_host
 from vicinal.voting.explanation import Explanation, NeighborVote, contributions
 from vicinal.voting.row_weights import VotingRows
 from vicinal.voting.sources import Committee, mean_metric, prepared
@@ -60,6 +62,7 @@ class OptionalTransformer(MetricLearner, auto_wrap_output_keys=None):  # type: i
         tags = super().__sklearn_tags__()
         if not _is_single(self):
             tags.transformer_tags = None
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
 
@@ -68,6 +71,8 @@ class VotingModel:
 
     classes_: NDArray[np.generic]
     n_samples_fit_: int
+    n_features_in_: int
+    encoder_: TableEncoder | None = None  # missing in models stored before there were encoders
     X_fit_: FloatArray
     y_fit_: IndexArray
     row_weights_: FloatArray
@@ -165,7 +170,7 @@ class VotingModel:
     def _explanation(
         self, p: FloatArray, votes: tuple[NeighborVote, ...], effective: float
     ) -> Explanation:
-        d = self.X_fit_.shape[1]
+        d = self.n_features_in_
         names = getattr(self, "feature_names_in_", [f"x{feature}" for feature in range(d)])
         listed = float(np.sum([vote.weight for vote in votes]))
         return Explanation(
@@ -225,8 +230,15 @@ class VotingModel:
         return mean_metric(X, metrics, self.chosen_)
 
     def _queries(self, X: ArrayLike) -> FloatArray:
+        """X as numbers (n, e); a missing one is filled with the median of the training rows."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=DTYPES, reset=False))
+        X = dense(on_host(X))
+        if self.encoder_ is not None:
+            return np.asarray(self.encoder_.transform(X))
+        options = {"dtype": DTYPES, "ensure_all_finite": "allow-nan"}
+        numbers = np.asarray(validate_data(self, X, reset=False, **options))
+        gaps = np.isnan(numbers)
+        return np.where(gaps, np.median(self.X_fit_, axis=0), numbers) if gaps.any() else numbers
 
     def _expanded(self, X: FloatArray) -> FloatArray:
         """:meth:`unfold` without the checks."""
@@ -234,8 +246,10 @@ class VotingModel:
         return X if self.knots_ is None else HatBasis(self.knots_).expand(X)
 
     def _by_feature(self, parts: FloatArray) -> FloatArray:
-        """(k, d) sums over the columns of each feature, of parts (k, p)."""
-        return parts if self.knots_ is None else HatBasis(self.knots_).by_feature(parts)
+        """(k, d) sums over all that was made of each feature, of parts (k, p)."""
+        if self.knots_ is not None:
+            parts = HatBasis(self.knots_).by_feature(parts)
+        return parts if self.encoder_ is None else self.encoder_.sum_by_column(parts)
 
     @prepared("X_fit_", "y_fit_", "row_weights_", "prior_", "metrics_", "knots_", "chosen_")
     def _committee(self) -> Committee:

@@ -46,10 +46,11 @@ from vicinal.features.table_values import (
     dense,
     find_date_format,
     find_number_format,
+    is_plain,
     is_table,
     read_columns,
 )
-from vicinal.learners.fit_input import store_fit
+from vicinal.learners.fit_input import on_host, store_fit
 
 ColumnKind = Literal["number", "category", "date", "text", "drop"]
 
@@ -287,6 +288,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array([n for e in self.columns_ for n in e.feature_names], dtype=object)
 
     @property
+    def input_attributes(self) -> dict[str, object]:
+        """``n_features_in_`` and, where the columns have names, ``feature_names_in_``."""
+        names = ("n_features_in_", "feature_names_in_")
+        return {name: value for name, value in vars(self).items() if name in names}
+
+    @property
     def feature_columns_(self) -> IndexArray:
         """(n_features_out,) the number of the column that each feature belongs to."""
         return np.repeat(
@@ -317,9 +324,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not any(e.feature_names for e in encodings):
             reasons = "; ".join(f"{e.name}: {e}" for e in encodings[:5])
             raise TableError(f"no column is left to learn from ({reasons})")
-        names = ("n_features_in_", "feature_names_in_")
-        given = {name: value for name, value in vars(scratch).items() if name in names}
-        store_fit(self, {**given, "columns_": encodings})
+        store_fit(self, {**scratch.input_attributes, "columns_": encodings})
         return columns, targets, dtype
 
     def _read(self, X: Any, *, reset: bool) -> tuple[list[Column], Any]:
@@ -509,3 +514,15 @@ def _counts_rows(column: Column) -> bool:
     span = values[-1] - values[0] + 1
     is_dense = span == n or (n >= MANY_ROWS and span <= MOST_GAPS * n)
     return bool(is_dense) or ID_NAME.fullmatch(column.name) is not None
+
+
+def encode_samples(X: Any, y: Any) -> tuple[Any, TableEncoder | None]:
+    """Samples as numbers, and the encoder that made them of a table or of data with gaps.
+
+    Numbers without gaps stay as they are, and there is no encoder. Sparse matrices become dense.
+    """
+    X = dense(on_host(X))
+    if is_plain(X):
+        return X, None
+    encoder = TableEncoder().set_output(transform="default")
+    return encoder.fit_transform(X, y), encoder

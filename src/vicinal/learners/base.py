@@ -67,8 +67,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         Z : ndarray of shape (n_samples, n_components)
         """
+        return self._embed(self._queries(X))
+
+    def _queries(self, X: ArrayLike) -> FloatArray:
+        """X (n, d), checked like the samples of the fit."""
         check_is_fitted(self)
-        return self._embed(validate_data(self, on_host(X), dtype=DTYPES, reset=False))
+        return np.asarray(validate_data(self, on_host(X), dtype=DTYPES, reset=False))
 
     def _embed(self, X: FloatArray) -> FloatArray:
         """Z = X Lᵀ."""

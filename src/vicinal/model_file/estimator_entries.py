@@ -179,7 +179,13 @@ def _check_automatic(model: Any) -> None:
         raise ValueError("oof_rows_ must be ascending")
     if model.mode == "single" and model.knots_ is not None:
         raise ValueError("knots_ belongs to a committee, and only to it")
-    expected = model.n_features_in_ if model.knots_ is None else _unfolded_columns(model.knots_)
+    encoder, d = model.encoder_, model.n_features_in_
+    if encoder is not None and encoder.n_features_in_ != d:
+        raise ValueError(f"encoder_ must take {d} columns, not {encoder.n_features_in_}")
+    features = d if encoder is None else len(encoder.feature_columns_)
+    if model.X_fit_.shape[1] != features:
+        raise ValueError(f"X_fit_ must have {features} columns, not {model.X_fit_.shape[1]}")
+    expected = features if model.knots_ is None else _unfolded_columns(model.knots_)
     if model.metrics_.shape[2] != expected:
         raise ValueError(f"metrics_ must have {expected} columns, not {model.metrics_.shape[2]}")
     q, n = len(model.metrics_), model.n_samples_fit_
@@ -211,13 +217,14 @@ AUTOMATIC = Entry(
     "vicinal.automatic.classifier:ANNClassifier",
     state=(
         *SAMPLES,
-        Field("X_fit_", StoredArray(("n", "d"))),
+        Field("encoder_", FittedEstimator(("TableEncoder",)), optional=True, nullable=True),
+        Field("X_fit_", StoredArray(("n", "e"))),  # e features of d columns
         Field("y_fit_", StoredArray(("n",), "i", below="c")),
         Field("row_weights_", StoredArray(("n",), low=0.0)),
         Field("prior_", StoredArray(("c",), low=0.0)),
         Field("metrics_", StoredArray(("q", "m", "p"))),
         # Absent in files that were written before features could be unfolded.
-        Field("knots_", StoredArray(("d", None)), optional=True, nullable=True),
+        Field("knots_", StoredArray(("e", None)), optional=True, nullable=True),
         Field("chosen_", ListOf("Choice")),
         Field("cv_results_", Columns({**TRIED, "mean_test_error": "f", "rank_test_score": "iu"})),
         Field("histories_", Columns(others="fiu", equal=False)),
