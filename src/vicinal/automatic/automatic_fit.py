@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +17,19 @@ from vicinal.automatic.committee import (
     Candidate,
     Choice,
     Scores,
+    calibration_error,
+    fit_exponent,
     greedy_weights,
     out_of_fold,
     rank,
     score_candidates,
+    score_forests,
+    score_lines,
 )
 from vicinal.automatic.metric_path import (
+    EUCLID,
     ITERATES,
+    MetricName,
     Parts,
     Paths,
     Samples,
@@ -35,7 +42,9 @@ from vicinal.automatic.metric_path import (
 from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
 from vicinal.validation.schedule import Schedule, run_tasks
-from vicinal.voting.row_weights import VotingRows
+from vicinal.voting.forest import Forest
+from vicinal.voting.row_weights import VotingRows, calibrate, probabilities
+from vicinal.voting.votes import LEAVES
 
 N_FOLDS = 5
 REPEATS = 2
@@ -43,6 +52,13 @@ FEW_ROWS = 1000
 """Below it the folds are dealt twice: choices made on few rows are noisy, and cost little."""
 TUNING_ROWS = 4000
 """Rows that are tuned on at effort 1; the cost of a descent grows with their square."""
+TREES = 500
+"""Trees of a member, over all folds."""
+LEAF_SIZES = (1, 5)
+"""Rows that a leaf has at least."""
+FOREST = "forest"
+MEMBERS = ("linear", "hat", "forest")
+"""Kinds of members; a metric of hat functions is of the second one."""
 MIN_MEMBERS = 10
 """Rows of a class that are tuned on at any effort, if it has so many."""
 
@@ -70,6 +86,22 @@ class TuningOutcome:
     oof_proba: FloatArray
     histories: dict[str, FloatArray]
     timed_out: bool
+    forests: list[Forest] | None = None
+    exponent: float = 1.0
+    calibration_error: FloatArray | None = None
+    """(2,) expected calibration error out of fold, before and after calibration."""
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """The part of an outcome that committees and single metrics decide differently."""
+
+    metrics: FloatArray
+    chosen: list[Choice]
+    oof_proba: FloatArray
+    forests: list[Forest] | None = None
+    exponent: float = 1.0
+    calibration_error: FloatArray | None = None
 
 
 class AutomaticFit:
@@ -82,6 +114,7 @@ class AutomaticFit:
     def __init__(
         self,
         mode: str,
+        members: Sequence[str],
         X: FloatArray,
         voters: VotingRows,
         groups: IndexArray | None,
@@ -89,9 +122,10 @@ class AutomaticFit:
         rng: np.random.RandomState,
     ) -> None:
         self._mode = mode
+        self._members = tuple(members) if mode == "committee" else ("linear",)
         limit = round(effort * TUNING_ROWS)
         self.rows = stratified_sample(voters.codes, limit, at_least=MIN_MEMBERS, random_state=rng)
-        basis = HatBasis.of(X) if mode == "committee" and worth_expanding(X) else None
+        basis = HatBasis.of(X) if "hat" in self._members and worth_expanding(X) else None
         X = X[self.rows]
         self._samples = Samples(
             X if basis is None else basis.expand(X),
@@ -100,6 +134,7 @@ class AutomaticFit:
             basis,
         )
         self._folds = self._usable_folds(rng)
+        self._seed = int(rng.randint(2**30))
 
     def _usable_folds(self, rng: np.random.RandomState) -> list[Fold]:
         samples = self._samples
@@ -118,55 +153,105 @@ class AutomaticFit:
         ``report`` is told of every descent.
         """
         parts = self._parts([fold.train for fold in self._folds], schedule)
-        descents, starts = descents_in(parts[0]), starts_in(parts[0])
+        starts = starts_in(parts[0])
+        descents = [d for d in descents_in(parts[0]) if _kind_of(d.name) in self._members]
         counter = _Counter(len(descents) * len(parts), report)
-        paths = run_descents(parts, schedule, counter.count)
+        forests = self._forests(schedule)
+        paths = run_descents(parts, descents, schedule, counter.count)
         scores = score_candidates(self._samples, self._folds, paths.metrics, schedule)
+        if self._mode == "committee" and not schedule.deadline.is_over():
+            scores = score_lines(self._samples, self._folds, paths.metrics, scores, schedule)
+        if forests:
+            scores = score_forests(self._samples, self._folds, forests, scores, schedule)
         complete = len(paths.metrics) == len(starts) + len(descents) * len(ITERATES)
-        timed_out = schedule.deadline.is_over() and not complete
-        order = rank(scores.errors, scores.log_losses)
-        if self._mode == "committee":
-            metrics, chosen, oof = self._committee(paths, scores, order)
-        else:
-            metrics, chosen, oof = self._single(scores, scores.candidates[order[0]], schedule)
-        metrics, basis = drop_unused_hats(metrics, self._samples.basis)
+        outcome = (
+            self._committee(paths, forests, scores)
+            if self._mode == "committee"
+            else self._single(scores, schedule)
+        )
+        metrics, basis = drop_unused_hats(outcome.metrics, self._samples.basis)
         return TuningOutcome(
             metrics=metrics,
             basis=basis,
-            chosen=chosen,
-            cv_results=_cv_results(scores, order),
+            cv_results=_cv_results(scores),
             oof_rows=self.rows,
-            oof_proba=oof,
             histories=paths.histories,
-            timed_out=timed_out,
+            timed_out=schedule.deadline.is_over() and not complete,
+            **{name: value for name, value in vars(outcome).items() if name != "metrics"},
         )
 
     def _parts(self, rows: list[IndexArray], schedule: Schedule) -> list[Parts]:
-        with warnings.catch_warnings():
-            # Many classes with few members each: scikit-learn has said so of the whole data.
-            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        with _quiet():
             return run_tasks(self._samples.parts, rows, schedule)
 
-    def _committee(
-        self, paths: Paths, scores: Scores, order: IndexArray
-    ) -> tuple[FloatArray, list[Choice], FloatArray]:
-        candidates = [scores.candidates[i] for i in order[:CANDIDATES]]
-        P = np.array([self._out_of_fold(scores, candidate) for candidate in candidates])
-        voters = self._samples.voters
-        weights = greedy_weights(P, voters.codes, voters.weights)
-        seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
-        names = list(dict.fromkeys(candidate.metric for candidate, _ in seated))
-        metrics = _stack([L for name in names for L in paths.metrics[name]])
-        f = len(self._folds)
-        chosen = [
-            _choice(c, w, tuple(range(names.index(c.metric) * f, (names.index(c.metric) + 1) * f)))
-            for c, w in sorted(seated, key=lambda seat: -seat[1])
-        ]
-        return metrics, chosen, np.tensordot(weights, P, axes=1)
+    def _forests(self, schedule: Schedule) -> dict[MetricName, list[Forest]]:
+        """Forests of all leaf sizes and folds; none where they are not wanted or time is up."""
+        from sklearn.tree import DecisionTreeClassifier
 
-    def _single(
-        self, scores: Scores, best: Candidate, schedule: Schedule
-    ) -> tuple[FloatArray, list[Choice], FloatArray]:
+        if "forest" not in self._members or schedule.deadline.is_over():
+            return {}
+        samples, f = self._samples, len(self._folds)
+        features = samples.X if samples.basis is None else samples.X[:, : samples.basis.n_features]
+
+        def grow(task: tuple[int, int]) -> Forest:
+            leaf, fold = task
+            train = self._folds[fold].train
+            tree = DecisionTreeClassifier(max_features="sqrt", min_samples_leaf=leaf)
+            codes, weights = samples.voters.codes[train], samples.voters.weights[train]
+            seed = self._seed + fold
+            return Forest.grow(tree, max(1, TREES // f), features[train], codes, weights, seed)
+
+        tasks = [(leaf, fold) for leaf in LEAF_SIZES for fold in range(f)]
+        with _quiet():
+            grown = run_tasks(grow, tasks, schedule)
+        return {
+            MetricName(FOREST, leaf): grown[i * f : (i + 1) * f]
+            for i, leaf in enumerate(LEAF_SIZES)
+        }
+
+    def _committee(
+        self, paths: Paths, forests: dict[MetricName, list[Forest]], scores: Scores
+    ) -> _Decision:
+        candidates = self._eligible(scores)
+        voters = self._samples.voters
+        shares = np.array([self._out_of_fold(scores, candidate) for candidate in candidates])
+        weights = greedy_weights(probabilities(shares, voters.prior), voters.codes, voters.weights)
+        seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
+        seats: dict[bool, list[MetricName]] = {False: [], True: []}  # metrics, and forests
+        for candidate, _ in seated:
+            names = seats[candidate.vote == LEAVES]
+            names += [] if candidate.metric in names else [candidate.metric]
+        f = len(self._folds)
+        chosen = []
+        for c, w in sorted(seated, key=lambda seat: -seat[1]):
+            first = seats[c.vote == LEAVES].index(c.metric) * f
+            chosen.append(_choice(c, w, tuple(range(first, first + f))))
+        # Distances between rows need a metric, even if only forests vote.
+        factors = [L for name in seats[False] for L in paths.metrics[name]]
+        factors = factors or paths.metrics[MetricName(EUCLID, 0)][:1]
+        mean = np.tensordot(weights, shares, axes=1)
+        exponent = fit_exponent(mean, voters)
+        before, after = (
+            probabilities(calibrate(mean, tau), voters.prior) for tau in (1.0, exponent)
+        )
+        return _Decision(
+            _stack(factors),
+            chosen,
+            after,
+            [forest for name in seats[True] for forest in forests[name]] or None,
+            exponent,
+            np.array([calibration_error(P, voters) for P in (before, after)]),
+        )
+
+    def _eligible(self, scores: Scores) -> list[Candidate]:
+        """The best candidates of the kinds that are wanted, and all forests."""
+        ranked = [scores.candidates[i] for i in rank(scores.errors, scores.log_losses)]
+        wanted = [c for c in ranked if _kind_of(c.metric.configuration) in self._members] or ranked
+        best = wanted[:CANDIDATES]
+        return best + [c for c in wanted[CANDIDATES:] if c.vote == LEAVES]
+
+    def _single(self, scores: Scores, schedule: Schedule) -> _Decision:
+        best = scores.candidates[rank(scores.errors, scores.log_losses)[0]]
         (parts,) = self._parts([np.arange(len(self.rows))], schedule)
         name, iterate = best.metric.configuration, best.metric.iterate
         starts = starts_in(parts)
@@ -175,7 +260,8 @@ class AutomaticFit:
         else:
             descent = next(d for d in descents_in(parts) if d.name == name)
             L = metric_path(parts[descent.space], descent, iterates=(iterate,)).iterates[iterate]
-        return L[None], [_choice(best, 1.0, (0,))], self._out_of_fold(scores, best)
+        P = probabilities(self._out_of_fold(scores, best), self._samples.voters.prior)
+        return _Decision(L[None], [_choice(best, 1.0, (0,))], P)
 
     def _out_of_fold(self, scores: Scores, candidate: Candidate) -> FloatArray:
         return out_of_fold(self._samples, self._folds, scores, candidate)
@@ -194,7 +280,22 @@ def _choice(candidate: Candidate, weight: float, metrics: tuple[int, ...]) -> Ch
     )
 
 
-def _cv_results(scores: Scores, order: IndexArray) -> dict[str, NDArray[np.generic]]:
+def _kind_of(configuration: str) -> str:
+    """One of MEMBERS."""
+    kind = FOREST if configuration == FOREST else "linear"
+    return "hat" if configuration.startswith("unfolded") else kind
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Many classes with few members each: scikit-learn has said so of the whole data."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
+
+
+def _cv_results(scores: Scores) -> dict[str, NDArray[np.generic]]:
+    order = rank(scores.errors, scores.log_losses)
     ranks = np.empty(len(order), dtype=np.intp)
     ranks[order] = np.arange(1, len(order) + 1)
     return {

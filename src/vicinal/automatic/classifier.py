@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.automatic_fit import AutomaticFit, TuningOutcome, TuningProgress
+from vicinal.automatic.automatic_fit import MEMBERS, AutomaticFit, TuningOutcome, TuningProgress
 from vicinal.automatic.committee import describe
 from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
 from vicinal.exceptions import TimeLimitWarning
@@ -31,6 +31,7 @@ from vicinal.learners.parameters import (
     Choice,
     Number,
     ParameterConstraints,
+    Several,
     check_parameters,
 )
 from vicinal.validation.schedule import Deadline, Schedule, thread_count
@@ -44,7 +45,8 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     are, standardized, whitened, and (if they are at most 30) expanded in hat functions at their
     quantiles, on each of F folds of the training data, give paths of metrics. Each iterate kept,
     and each start, is judged with several votes and every K on the rows that it was not learned
-    from. A committee of the best then predicts
+    from; so are the leaves of forests, and local linear votes under the best metrics. A committee
+    of the best then predicts
 
     .. math:: p_c(x) = \sum_v \frac{w_v}{F} \sum_{f \le F}
               \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac12 \pi_c}
@@ -52,8 +54,11 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
 
     where :math:`N_{vf}(x)` are the K nearest training rows under member v's metric of fold f,
     :math:`v_j` their votes (:func:`~vicinal.voting.votes.vote_weights`) and :math:`\pi` the
-    class shares. So a prediction is a weighted vote over training rows, and :meth:`explain` shows
-    them.
+    class shares. In local linear votes (:mod:`vicinal.voting.local_linear`) and in leaves
+    (:mod:`vicinal.voting.forest`) training rows have weights too. An exponent, found out of fold,
+    makes the probabilities as confident as they should be
+    (:func:`~vicinal.voting.row_weights.calibrate`). So a prediction is a weighted vote over
+    training rows, and :meth:`explain` shows them.
 
     Parameters
     ----------
@@ -61,6 +66,10 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         The committee is the more accurate. "single" learns the best candidate again from all rows:
         one matrix of the features as they are, and the model is a transformer too (for maps and
         vector databases).
+    members : sequence of {"linear", "hat", "forest"} or None, default=None
+        Kinds of members that the committee may have; None allows all. "linear" are metrics of the
+        features, "hat" metrics of their hat functions, "forest" the leaves of decision trees. For
+        metrics only, use ``("linear", "hat")``.
     effort : float, default=1.0
         Up to ``4000 * effort`` rows, a stratified sample, are tuned on; time grows with the
         square. All rows vote.
@@ -92,6 +101,12 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     knots_ : (d, k) array or None
         Where the hat functions of each feature have their peaks; None if no member needs them.
         :meth:`unfold` adds them to samples.
+    forests_ : list of Forest or None
+        Decision trees of the members whose vote is "leaves".
+    exponent_ : float
+        Exponent of the probabilities; 1 with mode="single".
+    calibration_error_ : (2,) array or None
+        Expected calibration error out of fold, with exponent 1 and with ``exponent_``.
     components_ : (m, d) array
         ``metrics_[0]``; only with mode="single".
     best_score_ : float
@@ -130,6 +145,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
 
     _constraints: ClassVar[ParameterConstraints] = {
         "mode": Choice(("committee", "single")),
+        "members": Choice((None,), Several(MEMBERS)),
         "effort": POSITIVE,
         "max_time": Choice((None,), POSITIVE),
         "n_jobs": Choice((None,), Number(whole=True)),
@@ -140,6 +156,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         self,
         mode: Literal["committee", "single"] = "committee",
         *,
+        members: Sequence[str] | None = None,
         effort: float = 1.0,
         max_time: float | None = None,
         class_weight: Mapping[object, float] | str | None = None,
@@ -149,6 +166,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.mode = mode
+        self.members = members
         self.effort = effort
         self.max_time = max_time
         self.class_weight = class_weight
@@ -213,7 +231,8 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
 
     def _tune(self, X: FloatArray, rows: VotingRows, groups: IndexArray | None) -> TuningOutcome:
         rng = check_random_state(self.random_state)
-        work = AutomaticFit(self.mode, X, rows, groups, self.effort, rng)
+        members = MEMBERS if self.members is None else self.members
+        work = AutomaticFit(self.mode, members, X, rows, groups, self.effort, rng)
         # One thread per task: results do not depend on the number of tasks at a time.
         schedule = Schedule(
             Deadline.after(self.max_time), thread_count(self.n_jobs), kernel_threads=1
@@ -239,7 +258,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         return self.classes_[winners]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Mean of the members' probabilities, (n, c); rows sum to 1."""
+        """Mean of the members' probabilities, calibrated, (n, c); rows sum to 1."""
         X = self._queries(X)
         P = self._committee.class_probabilities(self._expanded(X))
         return P.astype(X.dtype, copy=False)
@@ -263,4 +282,7 @@ def _found(outcome: TuningOutcome, rows: VotingRows) -> dict[str, object]:
         "oof_proba_": outcome.oof_proba,
         "best_score_": float(np.average(hits == tuned.codes, weights=tuned.weights)),
         "timed_out_": outcome.timed_out,
+        "forests_": outcome.forests,
+        "exponent_": outcome.exponent,
+        "calibration_error_": outcome.calibration_error,
     }

@@ -1,9 +1,9 @@
-"""Candidates (a metric and a vote), scored out of fold, and the committee of the best."""
+"""Candidates (a metric and a vote, or a forest), scored out of fold, and the best of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,28 @@ from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.validation.folds import Fold
 from vicinal.validation.out_of_fold import gather_out_of_fold
 from vicinal.validation.schedule import Schedule, run_tasks
-from vicinal.voting.row_weights import VotingRows
-from vicinal.voting.votes import N_NEIGHBORS, VoteName, all_votes, rules, vote_weights
+from vicinal.voting.forest import Forest, LeafRows
+from vicinal.voting.local_linear import LOCAL_ROWS, local_linear_weights
+from vicinal.voting.row_weights import RowWeights, VotingRows, calibrate, probabilities
+from vicinal.voting.votes import (
+    LEAVES,
+    LOCAL_LINEAR,
+    N_NEIGHBORS,
+    VoteName,
+    all_votes,
+    rules,
+    vote_weights,
+)
 
 LOG_LOSS_WEIGHT = 0.3
 CANDIDATES = 50
 FIRST_MEMBERS = 3
 ADDITIONS = 15
+LOCAL_METRICS = 10
+"""Metrics that local linear votes are tried with: the best ones under the other votes."""
+EXPONENTS = np.exp(np.linspace(np.log(0.5), np.log(3.0), 61))
+EXPONENT_SPREAD = 0.25
+"""How far the logarithm of the exponent is from 0 before any row is seen, about."""
 TINY = 1e-12  # a class of weight 0 has no prior
 
 
@@ -35,7 +50,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """One member of the committee: a metric of every fold, and how its neighbors vote."""
+    """One member of the committee: a metric of every fold, and how its neighbors vote.
+
+    Of a forest, whose vote is "leaves", ``iterate`` and ``n_neighbors`` are the rows that a leaf
+    has at least.
+    """
 
     configuration: str
     iterate: int
@@ -43,7 +62,7 @@ class Choice:
     n_neighbors: int
     weight: float
     metrics: tuple[int, ...]
-    """Indices into ``metrics_``, one per fold."""
+    """Indices into ``metrics_``, or of a forest into ``forests_``, one per fold."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +74,18 @@ class Scores:
     log_losses: FloatArray
     neighbors: dict[tuple[MetricName, int], Neighbors]
     """Of every metric and fold."""
+    shares: dict[Candidate, list[FloatArray]] = field(default_factory=dict)
+    """Of lines and forests, for every fold: (t, c + 1) class shares of its test rows."""
+
+    def with_more(self, shares: dict[Candidate, list[FloatArray]], losses: FloatArray) -> Scores:
+        """These and more candidates, with errors and log-losses (k, 2)."""
+        return Scores(
+            [*self.candidates, *shares],
+            np.r_[self.errors, losses[:, 0]],
+            np.r_[self.log_losses, losses[:, 1]],
+            self.neighbors,
+            self.shares | shares,
+        )
 
 
 def score_candidates(
@@ -90,25 +121,96 @@ def _losses(
     voters: VotingRows, test: IndexArray, neighbors: Neighbors, ks: Sequence[int]
 ) -> FloatArray:
     """(rules, 2) weighted sums of errors and of log-losses over the test rows, for every vote."""
-    codes, weights = voters.codes[test], voters.weights[test]
-    rows = np.arange(len(test))
-    sums = []
-    for _, _, P in all_votes(neighbors, voters, ks):
-        wrong = P.argmax(axis=1) != codes
-        sums.append((weights @ wrong, -weights @ np.log(np.maximum(P[rows, codes], TINY))))
-    return np.array(sums)
+    tested = voters[test]
+    return np.array([_loss_sums(P, tested) for _, _, P in all_votes(neighbors, voters, ks)])
+
+
+def _loss_sums(P: FloatArray, tested: VotingRows) -> FloatArray:
+    """(2,) weighted sums of errors and of log-losses of the probabilities P (t, c)."""
+    wrong = P.argmax(axis=1) != tested.codes
+    truth = np.maximum(P[np.arange(len(P)), tested.codes], TINY)
+    return np.array([tested.weights @ wrong, -tested.weights @ np.log(truth)])
+
+
+def score_lines(
+    samples: Samples,
+    folds: Sequence[Fold],
+    metrics: dict[MetricName, list[FloatArray]],
+    scores: Scores,
+    schedule: Schedule,
+) -> Scores:
+    """Add local linear votes under the metrics that are best so far."""
+    k = min([LOCAL_ROWS, *(len(fold.train) - 1 for fold in folds)])
+    order = rank(scores.errors, scores.log_losses)
+    names = list(dict.fromkeys(scores.candidates[i].metric for i in order))[:LOCAL_METRICS]
+    tasks = [(name, f) for name in names for f in range(len(folds))]
+
+    def fit_lines(task: tuple[MetricName, int]) -> RowWeights:
+        name, f = task
+        Z = samples.X @ metrics[name][f].T
+        test, train = Z[folds[f].test], folds[f].train
+        found = NeighborIndex(Z[train], train).nearest(test, k + 1)
+        return local_linear_weights(found, test, Z, samples.voters.weights, k=k)
+
+    candidates = [Candidate(name, LOCAL_LINEAR, k) for name in names]
+    return _with_shares(samples, folds, scores, candidates, run_tasks(fit_lines, tasks, schedule))
+
+
+def score_forests(
+    samples: Samples,
+    folds: Sequence[Fold],
+    forests: dict[MetricName, list[Forest]],
+    scores: Scores,
+    schedule: Schedule,
+) -> Scores:
+    """Add the votes of the rows in the leaves of forests (one per name and fold)."""
+
+    def ask(task: tuple[MetricName, int]) -> RowWeights:
+        name, f = task
+        train, weights = folds[f].train, np.zeros(len(samples.X))
+        weights[train] = samples.voters.weights[train]
+        source = LeafRows(samples.X, forests[name][f], weights)
+        return source.row_weights(samples.X[folds[f].test])
+
+    tasks = [(name, f) for name in forests for f in range(len(folds))]
+    candidates = [Candidate(name, LEAVES, name.iterate) for name in forests]
+    return _with_shares(samples, folds, scores, candidates, run_tasks(ask, tasks, schedule))
+
+
+def _with_shares(
+    samples: Samples,
+    folds: Sequence[Fold],
+    scores: Scores,
+    candidates: list[Candidate],
+    weights: list[RowWeights],
+) -> Scores:
+    """The scores with these candidates too, of row weights by candidate and fold."""
+    voters, f = samples.voters, len(folds)
+    found = [of_fold.class_shares(voters) for of_fold in weights]
+    shares = {c: found[i * f : (i + 1) * f] for i, c in enumerate(candidates)}
+    total = sum(voters.weights[fold.test].sum() for fold in folds)
+    losses = np.zeros((len(candidates), 2))
+    for i, candidate in enumerate(candidates):
+        for of_fold, fold in zip(shares[candidate], folds, strict=True):
+            P = probabilities(calibrate(of_fold, 1.0), voters.prior)
+            losses[i] += _loss_sums(P, voters[fold.test]) / total
+    return scores.with_more(shares, losses)
 
 
 def out_of_fold(
     samples: Samples, folds: Sequence[Fold], scores: Scores, candidate: Candidate
 ) -> FloatArray:
-    """(n, c) the mean probabilities that a candidate gives to rows that it was not learned from."""
+    """(n, c + 1) mean shares of classes and prior, for rows that were not learned from."""
     voters, vote, k = samples.voters, candidate.vote, candidate.n_neighbors
-    found = (scores.neighbors[candidate.metric, f] for f in range(len(folds)))
-    weights = (vote_weights(neighbors, voters.weights, vote, k) for neighbors in found)
-    predictions = (of_fold.class_probabilities(voters) for of_fold in weights)
-    prior = np.tile(voters.prior, (len(samples.X), 1))
-    return gather_out_of_fold(predictions, folds, prior)
+    if candidate in scores.shares:
+        shares = iter(scores.shares[candidate])
+    else:
+        found = (scores.neighbors[candidate.metric, f] for f in range(len(folds)))
+        weights = (vote_weights(neighbors, voters.weights, vote, k) for neighbors in found)
+        shares = (of_fold.class_shares(voters) for of_fold in weights)
+    prior_alone = np.zeros((len(samples.X), len(voters.prior) + 1))
+    prior_alone[:, -1] = 1.0
+    return gather_out_of_fold(shares, folds, prior_alone)
 
 
 def rank(errors: FloatArray, log_losses: FloatArray) -> IndexArray:
@@ -152,6 +254,28 @@ def greedy_weights(
     return np.asarray(counts / counts.sum())
 
 
+def fit_exponent(shares: FloatArray, tested: VotingRows) -> float:
+    r"""The exponent τ of :func:`~vicinal.voting.row_weights.calibrate` for out-of-fold shares.
+
+    It minimizes the log-loss, summed over the rows, plus :math:`(\log \tau)^2 / (2 \sigma^2)`:
+    few rows say little about it, and it stays near 1.
+    """
+    losses = [
+        _loss_sums(probabilities(calibrate(shares, float(tau)), tested.prior), tested)[1]
+        for tau in EXPONENTS
+    ]
+    penalized = np.array(losses) + np.log(EXPONENTS) ** 2 / (2.0 * EXPONENT_SPREAD**2)
+    return float(EXPONENTS[np.argmin(penalized)])
+
+
+def calibration_error(P: FloatArray, tested: VotingRows, bins: int = 10) -> float:
+    """Expected calibration error: |confidence − accuracy|, averaged over bins of confidence."""
+    confidence = P.max(axis=1)
+    gaps = tested.weights * (confidence - (P.argmax(axis=1) == tested.codes))
+    places = np.minimum((confidence * bins).astype(np.intp), bins - 1)
+    return float(np.abs(np.bincount(places, weights=gaps)).sum() / tested.weights.sum())
+
+
 def describe(model: Any) -> str:
     """The report of a fitted :class:`~vicinal.ANNClassifier`."""
     results = model.cv_results_
@@ -168,12 +292,21 @@ def describe(model: Any) -> str:
         f"  {'best single candidate':<24} {single:.4f}",
         f"  {'best Euclidean K-NN':<24} {1.0 - results['mean_test_error'][euclid].min():.4f}",
         f"  {'largest class':<24} {float(np.max(model.prior_)):.4f}",
+        *_calibration(model),
         "Chosen:",
         *_table(model.chosen_),
     ]
     if model.timed_out_:
         lines.append("The time limit ended the search early: this is the best found until then.")
     return "\n".join(lines)
+
+
+def _calibration(model: Any) -> list[str]:
+    if model.exponent_ == 1.0 or model.calibration_error_ is None:
+        return []
+    before, after = model.calibration_error_
+    gained = f"out-of-fold calibration error {before:.4f} before, {after:.4f} after"
+    return [f"Probabilities: exponent {model.exponent_:.2f}, {gained}."]
 
 
 def _table(chosen: Sequence[Choice]) -> list[str]:

@@ -212,9 +212,12 @@ def starts_in(parts: Parts) -> dict[str, SpaceName]:
 
 
 def run_descents(
-    folds: Sequence[Parts], schedule: Schedule, done: Callable[[str, int], object]
+    folds: Sequence[Parts],
+    descents: Sequence[Descent],
+    schedule: Schedule,
+    done: Callable[[str, int], object],
 ) -> Paths:
-    """Run all descents on all folds, and keep the iterates that every fold has reached.
+    """Run the descents on all folds, and keep the iterates that every fold has reached.
 
     They run descent by descent, so that the first ones are complete when time is up.
     """
@@ -225,7 +228,6 @@ def run_descents(
         return metric_path(folds[task[1]][task[0].space], task[0], stop=deadline.is_over)
 
     deadline = schedule.deadline
-    descents = descents_in(folds[0])
     tasks = [(descent, fold) for descent in descents for fold in range(len(folds))]
     found = run_tasks(descend, tasks, schedule, lambda task, path: done(task[0].name, task[1]))
     metrics = {

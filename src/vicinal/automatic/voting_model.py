@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -20,6 +21,7 @@ from vicinal.features.table_values import dense
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import DTYPES, on_host
 from vicinal.voting.explanation import Explanation, NeighborVote, contributions
+from vicinal.voting.forest import Forest
 from vicinal.voting.row_weights import VotingRows
 from vicinal.voting.sources import Committee, mean_metric, prepared
 
@@ -80,6 +82,9 @@ class VotingModel:
     metrics_: FloatArray
     knots_: FloatArray | None = None  # missing in models stored before there were hat functions
     chosen_: Sequence[Choice]
+    forests_: Sequence[Forest] | None = None  # the same
+    exponent_: float = 1.0
+    calibration_error_: FloatArray | None = None
 
     def vote_weights(self, X: ArrayLike) -> tuple[csr_array, FloatArray]:
         """Weight of every training row in the predictions.
@@ -153,6 +158,7 @@ class VotingModel:
         for i, x in enumerate(queries):
             parts = contributions(x, committee.X[rows[i]], committee.mean_metric)
             votes = self._votes(weights[[i]].toarray()[0], rows[i], self._by_feature(parts))
+            votes = self._with_thresholds(x, votes)
             explanations.append(self._explanation(P[i], votes, float(effective[i])))
         return explanations
 
@@ -165,6 +171,21 @@ class VotingModel:
         return tuple(
             NeighborVote(int(row), label, float(shares[row]), float(distance), part)
             for row, label, distance, part in zip(rows, labels, distances, parts, strict=True)
+        )
+
+    def _with_thresholds(
+        self, x: FloatArray, votes: tuple[NeighborVote, ...]
+    ) -> tuple[NeighborVote, ...]:
+        """The votes with the thresholds of forests that separate them from x (p,)."""
+        forests, d = self._committee.forests, self.X_fit_.shape[1]
+        if not forests:
+            return votes
+        rows = self.X_fit_[[vote.row for vote in votes]].astype(np.float64)
+        total = sum(weight for weight, _ in forests)
+        shares = sum(w / total * forest.separations(x[:d], rows) for w, forest in forests)
+        return tuple(
+            replace(vote, separations=share)
+            for vote, share in zip(votes, np.asarray(shares), strict=True)
         )
 
     def _explanation(
@@ -251,8 +272,17 @@ class VotingModel:
             parts = HatBasis(self.knots_).by_feature(parts)
         return parts if self.encoder_ is None else self.encoder_.sum_by_column(parts)
 
-    @prepared("X_fit_", "y_fit_", "row_weights_", "prior_", "metrics_", "knots_", "chosen_")
+    @prepared(
+        "X_fit_", "y_fit_", "row_weights_", "prior_", "metrics_", "knots_", "chosen_",
+        "forests_", "exponent_",
+    )  # fmt: skip
     def _committee(self) -> Committee:
-        """Training rows, metrics and votes, ready for queries."""
-        rows = VotingRows(self.y_fit_, self.row_weights_, self.prior_)
-        return Committee(self._expanded(self.X_fit_), rows, self.metrics_, self.chosen_)
+        """Training rows, metrics, forests and votes, ready for queries."""
+        return Committee(
+            self._expanded(self.X_fit_),
+            VotingRows(self.y_fit_, self.row_weights_, self.prior_),
+            self.metrics_,
+            self.chosen_,
+            forests=self.forests_ or (),
+            exponent=self.exponent_,
+        )

@@ -8,7 +8,7 @@ value and what is possible.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Protocol, TypeAlias
@@ -130,6 +130,21 @@ class Choice:
         if is_name or self.otherwise is None:
             raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
         self.otherwise.check(name, value)
+
+
+@dataclass(frozen=True)
+class Several:
+    """A sequence of some of these names, not empty."""
+
+    names: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"a sequence of some of {', '.join(map(repr, self.names))}"
+
+    def check(self, name: str, value: object) -> None:
+        if not isinstance(value, Sequence) or not value or set(value) - set(self.names):
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
 
 
 ParameterConstraints: TypeAlias = Mapping[str, Constraint]

@@ -28,7 +28,7 @@ from vicinal.model_file.schema import (
     indices,
     output_container,
 )
-from vicinal.voting.votes import VoteName
+from vicinal.voting.votes import LEAVES, LOCAL_LINEAR, VoteName
 
 FEATURES = (
     Field("n_features_in_", Integer(low=1, size="d")),
@@ -174,6 +174,34 @@ TRIED = {"configuration": "U", "iterate": "iu", "vote": "U", "n_neighbors": "iu"
 """The columns that name a candidate of ANNClassifier."""
 
 
+def _check_forest(forest: Any) -> None:
+    """Every way down a tree ends: children follow their parent, within its tree."""
+    v = len(forest.features)
+    inner = forest.features >= 0
+    parents = np.flatnonzero(inner)[:, None]
+    children = forest.children[inner]
+    if (
+        np.any(children <= parents)
+        or np.any(children >= v)
+        or np.any(forest.children[~inner] != -1)
+    ):
+        raise ValueError("children must follow their parent, and leaves have none")
+    if np.any(forest.roots >= v):
+        raise ValueError("roots must be nodes")
+
+
+FOREST = Entry(
+    "vicinal.voting.forest:Forest",
+    parameters=(
+        Field("roots", StoredArray(("t",), "i", low=0)),
+        Field("features", StoredArray(("v",), "i", low=-1)),
+        Field("thresholds", StoredArray(("v",))),
+        Field("children", StoredArray(("v", 2), "i", low=-1)),
+    ),
+    check=_check_forest,
+)
+
+
 def _check_automatic(model: Any) -> None:
     if np.any(np.diff(model.oof_rows_) <= 0):
         raise ValueError("oof_rows_ must be ascending")
@@ -188,7 +216,9 @@ def _check_automatic(model: Any) -> None:
     expected = features if model.knots_ is None else _unfolded_columns(model.knots_)
     if model.metrics_.shape[2] != expected:
         raise ValueError(f"metrics_ must have {expected} columns, not {model.metrics_.shape[2]}")
-    q, n = len(model.metrics_), model.n_samples_fit_
+    forests, n = model.forests_ or (), model.n_samples_fit_
+    if any(forest.features.max() >= model.n_features_in_ for forest in forests):
+        raise ValueError(f"forests_ must be about the {model.n_features_in_} features")
     results = model.cv_results_
     if 1 not in results["rank_test_score"] or "euclid" not in results["configuration"]:
         raise ValueError("cv_results_ must have a best candidate, and one named euclid")
@@ -196,10 +226,12 @@ def _check_automatic(model: Any) -> None:
     for member in model.chosen_:
         if tuple(getattr(member, name) for name in TRIED) not in tried:
             raise ValueError("chosen_ has a member that is not among cv_results_")
+        q = len(forests if member.vote == LEAVES else model.metrics_)
         if max(member.metrics) >= q:
-            raise ValueError(f"chosen_ refers to metrics beyond the {q} there are")
-        # Epanechnikov's votes look at the neighbor after the last.
-        most = n - 1 if member.vote == "epanechnikov" else max(n, MOST_VOTERS)
+            raise ValueError(f"chosen_ refers to metrics or forests beyond the {q} there are")
+        # Epanechnikov's weights look at the neighbor after the last.
+        fading = member.vote in ("epanechnikov", LOCAL_LINEAR)
+        most = n - 1 if fading else max(n, MOST_VOTERS)
         if member.n_neighbors > most:
             raise ValueError(f"chosen_ asks for {member.n_neighbors} neighbors of {n} samples")
 
@@ -233,6 +265,10 @@ AUTOMATIC = Entry(
         Field("best_score_", StoredNumber()),
         Field("fit_time_", StoredNumber()),
         Field("timed_out_", flag),
+        # Absent in files that were written before there were forests and calibration.
+        Field("forests_", ListOf("Forest"), optional=True, nullable=True),
+        Field("exponent_", StoredNumber(low=0.1, high=10.0), optional=True),
+        Field("calibration_error_", Evidence((2,)), optional=True, nullable=True),
     ),
     parameters=(Field("mode", Text(("committee", "single"))),),
     check=_check_automatic,
@@ -302,5 +338,6 @@ ESTIMATORS = {
     "ClassMeanKNN": CLASS_MEAN,
     "ANNClassifier": AUTOMATIC,
     "Choice": CHOICE,
+    "Forest": FOREST,
     "ANNSearchCV": SEARCH,
 }

@@ -65,7 +65,7 @@ class StoredArray:
 class Evidence:
     """Numbers that tell how a model came about: nan and inf are allowed; shape as above."""
 
-    shape: tuple[str | None, ...] = (None,)
+    shape: tuple[str | int | None, ...] = (None,)
 
     def __call__(self, value: object, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":

@@ -26,6 +26,9 @@ class NeighborVote:
     Where there are hat functions, the sum over those of the feature. It can be negative: where the
     feature differs just as the other features suggest.
     """
+    separations: FloatArray | None = None
+    """(d,) share of the trees in which a threshold of each feature separates the row from the one
+    that is explained; None without forests."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,19 @@ class Explanation:
         if total == 0:
             return "(the same point)"
         order = np.argsort(-np.abs(vote.contributions), kind="stable")[:SHOWN_FEATURES]
-        return ", ".join(
+        shown = ", ".join(
             f"{self.feature_names[f]} {100 * vote.contributions[f] / total:.0f}%" for f in order
+        )
+        return shown + self._thresholds(vote)
+
+    def _thresholds(self, vote: NeighborVote) -> str:
+        if vote.separations is None or not vote.separations.any():
+            return ""
+        order = np.argsort(-vote.separations, kind="stable")[:SHOWN_FEATURES]
+        return "; thresholds " + ", ".join(
+            f"{self.feature_names[f]} {100 * vote.separations[f]:.0f}%"
+            for f in order
+            if vote.separations[f] > 0
         )
 
 

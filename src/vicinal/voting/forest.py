@@ -10,24 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.voting.local_linear import with_prior
 from vicinal.voting.row_weights import RowWeights
 
 
-class GrownForest(Protocol):
-    """A forest of scikit-learn."""
+class GrownTree(Protocol):
+    """A fitted tree of scikit-learn."""
 
-    estimators_: Sequence[BaseEstimator]
-
-    def fit(self, X: FloatArray, y: LabelArray, sample_weight: FloatArray) -> Self:
-        """Grow the trees."""
+    @property
+    def tree_(self) -> Any:
+        """Its arrays."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +43,51 @@ class Forest:
     """(v, 2) left and right; children follow their parent. -1 at a leaf."""
 
     @classmethod
-    def grow(cls, forest: GrownForest, X: FloatArray, targets: LabelArray, w: FloatArray) -> Forest:
-        """Grow a forest of scikit-learn on rows X (n, d) of targets (n,) and weights w (n,).
+    def grow(
+        cls,
+        tree: BaseEstimator,
+        n_trees: int,
+        X: FloatArray,
+        targets: LabelArray,
+        weights: FloatArray,
+        seed: int,
+    ) -> Forest:
+        """Grow trees on samples with replacement of rows X (n, d) of targets (n,).
 
-        Trees see standardized features, since scikit-learn works in float32.
+        Trees see standardized features, since scikit-learn works in float32. They are clones of
+        `tree`, and grown here rather than by a forest of scikit-learn, which may not be fitted in
+        several threads: it changes the filters of warnings.
         """
+        rng = np.random.RandomState(seed)
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
-        forest.fit((X - center) / scale, targets, sample_weight=w)
-        trees = [each.tree_ for each in forest.estimators_]
-        starts = np.cumsum([0, *(tree.node_count for tree in trees)])
-        features = np.concatenate([tree.feature for tree in trees]).astype(np.intp)
+        Z = ((X - center) / scale).astype(np.float32)
+        trees = []
+        for _ in range(n_trees):
+            times = np.bincount(rng.randint(len(X), size=len(X)), minlength=len(X))
+            grown = clone(tree).set_params(random_state=rng.randint(2**31 - 1))
+            trees.append(grown.fit(Z, targets, sample_weight=times * weights))
+        return cls.of(trees, center, scale)
+
+    @classmethod
+    def of(cls, trees: Sequence[GrownTree], center: FloatArray, scale: FloatArray) -> Forest:
+        """Forest of trees that were grown on rows (x − center) / scale."""
+        nodes = [grown.tree_ for grown in trees]
+        starts = np.cumsum([0, *(tree.node_count for tree in nodes)]).astype(np.intp)
+        features = np.concatenate([tree.feature for tree in nodes]).astype(np.intp)
         children = np.concatenate(
             [
                 np.c_[tree.children_left, tree.children_right] + start
-                for tree, start in zip(trees, starts, strict=False)
+                for tree, start in zip(nodes, starts[:-1], strict=True)
             ]
         ).astype(np.intp)
         inner = features >= 0
         own = features[inner]
         thresholds = np.zeros(len(features))
-        values = np.concatenate([tree.threshold for tree in trees])[inner]
+        values = np.concatenate([tree.threshold for tree in nodes])[inner]
         thresholds[inner] = values * scale[own] + center[own]
         return cls(
-            starts[:-1].astype(np.intp),
+            starts[:-1],
             np.where(inner, features, -1),
             thresholds,
             np.where(inner[:, None], children, -1),

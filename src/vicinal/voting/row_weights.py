@@ -81,11 +81,37 @@ class RowWeights:
         """(q,) the share of the prior."""
         return np.asarray(sum(term.prior_share for term in self.terms))
 
-    def class_probabilities(self, rows: VotingRows) -> FloatArray:
-        """(q, c) the weights summed by class, plus the prior's share of the prior."""
+    def class_shares(self, rows: VotingRows) -> FloatArray:
+        """(q, c + 1) the weights summed by class, then the prior's share."""
         c = len(rows.prior)
         sums = sum(class_sums(term.ids, rows.codes, c, term.weights) for term in self.terms)
-        return np.asarray(sums + self.prior_share[:, None] * rows.prior)
+        return np.c_[sums, self.prior_share]
+
+    def class_probabilities(self, rows: VotingRows) -> FloatArray:
+        """(q, c) the weights summed by class, plus the prior's share of the prior."""
+        return probabilities(self.class_shares(rows), rows.prior)
+
+    def calibrated(self, rows: VotingRows, exponent: float) -> RowWeights:
+        """Row weights whose class shares are those of :func:`calibrate`.
+
+        All rows of a class are scaled alike, so that they still sum to the probabilities.
+        """
+        shares = self.class_shares(rows)
+        wanted = calibrate(shares, exponent)
+        if wanted is shares:
+            return self
+        factors = np.divide(wanted, shares, out=np.zeros_like(shares), where=wanted > 0)
+        queries = np.arange(len(shares))[:, None]
+        return RowWeights(
+            tuple(
+                Term(
+                    term.ids,
+                    term.weights * factors[queries, rows.codes[term.ids]],
+                    term.prior_share * factors[:, -1],
+                )
+                for term in self.terms
+            )
+        )
 
     def averages(self, targets: FloatArray, prior: FloatArray) -> FloatArray:
         """(q, t) averages of numeric targets (n, t); the prior's share is that of ``prior`` (t,).
@@ -105,6 +131,33 @@ class RowWeights:
         data = np.bincount(inverse, weights=weights[weights != 0], minlength=len(cells))
         starts = np.searchsorted(cells, np.arange(q + 1) * n)
         return csr_array((data, cells % n, starts), shape=(q, n))
+
+
+def probabilities(shares: FloatArray, prior: FloatArray) -> FloatArray:
+    """(..., c) of the shares (..., c + 1) of classes and prior; the prior is divided as it says."""
+    return np.asarray(shares[..., :-1] + shares[..., -1:] * prior)
+
+
+def calibrate(shares: FloatArray, exponent: float) -> FloatArray:
+    r"""Shares (q, c + 1) of the classes and of the prior, made nonnegative and more extreme.
+
+    With class shares :math:`r_c`, those below 0 set to 0, and the prior's share s, they become
+
+    .. math:: s' = \frac{s^\tau}{s^\tau + (1 - s)^\tau}, \qquad
+              r_c' = (1 - s') \frac{r_c^\tau}{\sum_b r_b^\tau}.
+
+    An exponent τ above 1 makes them more confident, one below 1 less. Shares that need no change
+    are returned as they are.
+    """
+    if exponent == 1.0 and shares.min(initial=0.0) >= 0:
+        return shares
+    r, s = np.maximum(shares[:, :-1], 0.0), np.clip(shares[:, -1], 0.0, 1.0)
+    r = r / np.maximum(r.max(axis=1, keepdims=True), 1e-300)
+    powers = r**exponent
+    totals = powers.sum(axis=1)
+    s = np.where(totals > 0, s**exponent / (s**exponent + (1.0 - s) ** exponent), 1.0)
+    scale = (1.0 - s) / np.where(totals > 0, totals, 1.0)
+    return np.c_[powers * scale[:, None], s]
 
 
 def class_sums(

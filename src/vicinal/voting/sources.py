@@ -22,8 +22,10 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
-from vicinal.voting.row_weights import RowWeights, VotingRows
-from vicinal.voting.votes import VoteName, vote_weights
+from vicinal.voting.forest import Forest, LeafRows
+from vicinal.voting.local_linear import local_linear_weights
+from vicinal.voting.row_weights import RowWeights, VotingRows, calibrate, probabilities
+from vicinal.voting.votes import LEAVES, LOCAL_LINEAR, VoteName, vote_weights
 
 BATCH = 4096
 """Queries that are answered at a time, at most."""
@@ -31,6 +33,8 @@ ENTRIES = 2**22
 """Row weights that are held at a time."""
 MEMORY_LIMIT = 2**28
 """Bytes that the prepared rows of one model may take."""
+LEAF_ENTRIES = 4
+"""Rows that a leaf adds to those of the others, about."""
 BYTES_PER_VALUE = 12
 """Of a prepared row: float64, and float32 for the search."""
 
@@ -151,10 +155,15 @@ class NearestRows:
 
     def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
         """Row weights of the queries (q, p), which sum to ``weight``."""
-        Z = self._projection.project(queries)
-        found = self._index.nearest(Z, self._k, exclude=own_rows)
+        Z, index, w = self._projection.project(queries), self._index, self._row_weights
+        found = index.nearest(Z, self._k, exclude=own_rows)
         return RowWeights.weighted_sum(
-            (vote.weight, vote_weights(found, self._row_weights, vote.name, vote.n_neighbors))
+            (
+                vote.weight,
+                local_linear_weights(found, Z, index.references, w, k=vote.n_neighbors)
+                if vote.name == LOCAL_LINEAR
+                else vote_weights(found, w, vote.name, vote.n_neighbors),
+            )
             for vote in self.votes
         )
 
@@ -176,7 +185,7 @@ class NearestRows:
 
 
 class Member(Protocol):
-    """One vote under several metrics, one per fold."""
+    """One vote under several metrics, or in the leaves of several forests, one per fold."""
 
     @property
     def vote(self) -> VoteName: ...
@@ -192,14 +201,16 @@ class Member(Protocol):
 
 
 class Committee:
-    """Weighted mean of the nearest rows under several metrics, with several votes.
+    """Weighted mean of the nearest rows under several metrics and of the rows in leaves of forests.
 
     Parameters
     ----------
     X : (n, p) training rows, expanded if metrics are about hat functions
     rows : what they vote for
     metrics : (q, m, p) factors
-    members : votes and the indices of the metrics they use; the weights sum to 1
+    members : votes and the indices of the metrics or forests they use; the weights sum to 1
+    forests : of the first d features
+    exponent : of :func:`~vicinal.voting.row_weights.calibrate`
     memory_limit : bytes above which training rows are not kept from one question to the next
 
     Attributes
@@ -214,33 +225,51 @@ class Committee:
         metrics: FloatArray,
         members: Sequence[Member],
         memory_limit: int = MEMORY_LIMIT,
+        *,
+        forests: Sequence[Forest] = (),
+        exponent: float = 1.0,
     ) -> None:
-        self.X, self.rows = X, rows
-        self._metrics, self._members = metrics, members
+        self.X, self.rows, self.exponent = X, rows, exponent
+        self._metrics = metrics
+        self._members = [member for member in members if member.vote != LEAVES]
         self._center = X.mean(axis=0)
-        votes = _votes_by_metric(members)
+        votes = _votes_by_metric(self._members)
         projections = {q: Projection.of(metrics[q], self._center) for q in votes}
         width = X.shape[1] + sum(len(projection.L) for projection in projections.values())
         self.keep = BYTES_PER_VALUE * len(X) * width <= memory_limit
         self._sources = [
             NearestRows(X, projections[q], votes[q], rows.weights, keep=self.keep) for q in votes
         ]
+        in_leaves = [member for member in members if member.vote == LEAVES]
+        self.forests = [
+            (vote.weight, forests[f]) for f, (vote,) in _votes_by_metric(in_leaves).items()
+        ]
+        self._leaves = [(w, LeafRows(X, forest, rows.weights)) for w, forest in self.forests]
         entries = sum(vote.n_neighbors for source in self._sources for vote in source.votes)
-        self._batch = max(1, min(BATCH, ENTRIES // entries))
+        entries += sum(LEAF_ENTRIES * len(forest.roots) for _, forest in self.forests)
+        self._batch = max(1, min(BATCH, ENTRIES // max(entries, 1)))
 
     def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
         """Row weights of the queries (q, p).
 
         `own_rows` (q,) names for each query a training row that may not vote: itself.
         """
-        parts = (source.row_weights(queries, own_rows) for source in self._sources)
-        return RowWeights(tuple(term for part in parts for term in part.terms))
+        return self._mean_weights(queries, own_rows).calibrated(self.rows, self.exponent)
+
+    def _mean_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
+        """The weighted mean of the members, not calibrated."""
+        parts = [(1.0, source.row_weights(queries, own_rows)) for source in self._sources]
+        parts += [
+            (weight, leaves.row_weights(queries, own_rows)) for weight, leaves in self._leaves
+        ]
+        return RowWeights.weighted_sum(parts)
 
     def class_probabilities(self, queries: FloatArray) -> FloatArray:
         """(q, c) of the queries (q, p)."""
         P = np.empty((len(queries), len(self.rows.prior)))
         for block in gen_batches(len(queries), self._batch):
-            P[block] = self.row_weights(queries[block]).class_probabilities(self.rows)
+            shares = self._mean_weights(queries[block]).class_shares(self.rows)
+            P[block] = probabilities(calibrate(shares, self.exponent), self.rows.prior)
         return P
 
     def sparse_weights(
@@ -299,13 +328,23 @@ class Committee:
         return self._mean_projection.project(self.X)
 
     def effective_neighbors(self, queries: FloatArray, winners: IndexArray) -> FloatArray:
-        """(q,) mean over the metrics of :func:`effective_counts` for the class that won."""
+        """(q,) mean over the metrics of :func:`effective_counts` for the class that won.
+
+        Without a metric: 1/Σ w² of the weights of the rows that voted for it.
+        """
+        if not self._sources:
+            weights = self.sparse_weights(queries)[0].toarray()
+            weights[self.rows.codes != winners[:, None]] = 0.0
+            return np.asarray(
+                weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), 1e-300)
+            )
         counts = np.zeros(len(queries))
+        total = sum(source.weight for source in self._sources)
         for label in np.unique(winners):
             won, voters = winners == label, self.rows.codes == label
             for source in self._sources:
                 D = source.squared_distances(queries[won], voters)
-                counts[won] += source.weight * effective_counts(D)
+                counts[won] += source.weight / total * effective_counts(D)
         return counts
 
 
@@ -324,18 +363,20 @@ def _votes_by_metric(members: Sequence[Member]) -> dict[int, list[WeightedVote]]
 def mean_metric(X: FloatArray, metrics: FloatArray, members: Sequence[Member]) -> FloatArray:
     """(p, p) mean of the members' metrics (q, m, p), each divided by its mean squared distance.
 
-    The mean squared distance is that of two of the rows X (n, p). A single metric stays as it is.
+    The mean squared distance is that of two of the rows X (n, p). A single metric stays as it is;
+    forests have none.
     """
     if len(metrics) == 1:
         return np.asarray(metrics[0].T @ metrics[0])
     deviations = X - X.mean(axis=0)
     mean = np.zeros((deviations.shape[1],) * 2)
     covariance = deviations.T @ deviations / len(deviations)
+    members = [member for member in members if member.vote != LEAVES]
     for member in members:
         for L in metrics[list(member.metrics)]:
             spread = 2.0 * np.sum((L @ covariance) * L)
             mean += member.weight / len(member.metrics) / max(spread, 1e-300) * (L.T @ L)
-    return mean
+    return mean / sum(member.weight for member in members)
 
 
 def effective_counts(D: FloatArray) -> FloatArray:

@@ -11,8 +11,14 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import Neighbors
 from vicinal.voting.row_weights import RowWeights, VotingRows
 
-VoteName: TypeAlias = Literal["majority", "epanechnikov", "gentle", "soft", "sharp"]
+VoteName: TypeAlias = Literal[
+    "majority", "epanechnikov", "gentle", "soft", "sharp", "local linear", "leaves"
+]
 
+LOCAL_LINEAR: VoteName = "local linear"
+"""Not a vote of its own neighbors alone: :mod:`vicinal.voting.local_linear`."""
+LEAVES: VoteName = "leaves"
+"""The vote of a forest: :mod:`vicinal.voting.forest`."""
 COUNTED: tuple[VoteName, ...] = ("majority", "epanechnikov")
 SHARPNESS: dict[VoteName, float] = {"gentle": 0.3, "soft": 1.0, "sharp": 3.0}
 """Exponents of the soft votes. At 1 a neighbor weighs what it weighs in the objective."""

@@ -1,6 +1,7 @@
 """The automatic classifier: predictions are explained votes, nothing leaks, nothing is lost."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,16 +14,21 @@ from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import vicinal as vc
+from vicinal.automatic.committee import fit_exponent
 from vicinal.automatic.metric_path import STARTS
 from vicinal.exceptions import IdentifierColumnWarning, TimeLimitWarning
 from vicinal.objective.soft_average import k_for_gamma
+from vicinal.voting.forest import Forest
+from vicinal.voting.row_weights import VotingRows
 from vicinal.voting.votes import SHARPNESS
 
 X, Y = load_wine(return_X_y=True)
 X_TRAIN, X_TEST, Y_TRAIN, Y_TEST = train_test_split(X, Y, random_state=0)
+ONES = np.ones(len(X_TRAIN))
 
 
 @pytest.fixture(scope="module")
@@ -50,33 +56,82 @@ def unfold(model, samples):
     return np.array(columns).T
 
 
+def naive_weights(choice, d, Z, references):
+    """(n,) votes of the training rows at squared distances d (n,) from a query z."""
+    k, order = choice.n_neighbors, np.argsort(d, kind="stable")
+    nearest, votes = order[:k], np.zeros(len(d))
+    if choice.vote == "majority":
+        votes[nearest] = 1.0
+    elif choice.vote == "epanechnikov":
+        votes[nearest] = 1.0 - d[nearest] / d[order[k]]
+    elif choice.vote == "local linear":
+        votes[nearest] = 1.0 - d[nearest] / d[order[k]]
+        a = votes / votes.sum()
+        centered = references - a @ references
+        S = (centered.T * a) @ centered
+        S += np.trace(S) / len(S) * np.eye(len(S))
+        b = a * (1.0 + centered @ np.linalg.solve(S, Z - a @ references))
+        votes = b / np.sum(b**2)  # 1 / Σ b² rows vote
+    else:
+        r = softmax(-SHARPNESS[choice.vote] * d[nearest])
+        votes[nearest] = np.exp(entropy(r)) * r
+    return votes
+
+
+def naive_leaves(forest, x, references):
+    """(n,) votes of the training rows in the leaves of x, one tree at a time."""
+
+    def leaf(node, row):
+        while (f := forest.features[node]) >= 0:
+            node = forest.children[node, int(row[f] > forest.thresholds[node])]
+        return node
+
+    weights = np.zeros(len(references))
+    for root in forest.roots:
+        mates = np.array([leaf(root, row) == leaf(root, x) for row in references])
+        weights += mates / mates.sum() / len(forest.roots)
+    return weights / np.sum(weights**2)
+
+
 def naive_probabilities(model, queries):
     """The formula of the class docstring, one neighbor at a time."""
-    P = np.zeros((len(queries), len(model.classes_)))
+    c = len(model.classes_)
+    shares = np.zeros((len(queries), c + 1))
     for choice in model.chosen_:
-        k = choice.n_neighbors
         for q in choice.metrics:
-            L = model.metrics_[q]
-            Z, references = unfold(model, queries) @ L.T, unfold(model, model.X_fit_) @ L.T
-            D = cdist(Z, references, "sqeuclidean")
-            for i, d in enumerate(D):
-                order = np.argsort(d, kind="stable")
-                votes = np.zeros(len(model.classes_))
-                nearest = order[:k]
-                if choice.vote == "majority":
-                    v = np.ones(k)
-                elif choice.vote == "epanechnikov":
-                    v = 1.0 - d[nearest] / d[order[k]]
+            for i, x in enumerate(queries):
+                if choice.vote == "leaves":
+                    votes = naive_leaves(model.forests_[q], x, model.X_fit_)
                 else:
-                    r = softmax(-SHARPNESS[choice.vote] * d[nearest])
-                    v = np.exp(entropy(r)) * r
-                np.add.at(votes, model.y_fit_[nearest], v)
-                p = (votes + 0.5 * model.prior_) / (votes.sum() + 0.5)
-                P[i] += choice.weight / len(choice.metrics) * p
-    return P
+                    L = model.metrics_[q][np.any(model.metrics_[q], axis=1)]
+                    z, references = unfold(model, x[None]) @ L.T, unfold(model, model.X_fit_) @ L.T
+                    d = cdist(z, references, "sqeuclidean")[0]
+                    votes = naive_weights(choice, d, z[0], references)
+                by_class = np.bincount(model.y_fit_, votes, minlength=c)
+                share = choice.weight / len(choice.metrics)
+                shares[i] += share * np.r_[by_class, 0.5] / (votes.sum() + 0.5)
+    r, s, tau = shares[:, :c].clip(0.0), shares[:, c:], model.exponent_
+    s = s**tau / (s**tau + (1 - s) ** tau)
+    return s * model.prior_ + (1 - s) * r**tau / np.sum(r**tau, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("mode", ["committee", "single"])
+@pytest.fixture(scope="module")
+def mixed(committee):
+    """The committee with a line and a forest, whatever was chosen."""
+    model = clone(committee)
+    vars(model).update(vars(committee))
+    forest = Forest.grow(DecisionTreeClassifier(), 5, X_TRAIN, Y_TRAIN, ONES, seed=0)
+    line, leaves, *others = committee.chosen_
+    model.chosen_ = [
+        replace(line, vote="local linear", n_neighbors=40),
+        replace(leaves, vote="leaves", metrics=(0,)),
+        *others,
+    ]
+    model.forests_, model.exponent_ = [forest], 1.7
+    return model
+
+
+@pytest.mark.parametrize("mode", ["committee", "single", "mixed"])
 def test_probabilities_are_the_formula(mode, request):
     model = request.getfixturevalue(mode)
     P = model.predict_proba(X_TEST)
@@ -86,13 +141,64 @@ def test_probabilities_are_the_formula(mode, request):
     assert model.score(X_TEST, Y_TEST) > 0.93
 
 
-def test_vote_weights_sum_to_the_probabilities(committee):
-    weights, prior_share = committee.vote_weights(X_TEST)
-    one_hot = np.eye(3)[committee.y_fit_]
+@pytest.mark.parametrize("mode", ["committee", "single", "mixed"])
+def test_vote_weights_sum_to_the_probabilities(mode, request):
+    model = request.getfixturevalue(mode)
+    weights, prior_share = model.vote_weights(X_TEST)
+    one_hot = np.eye(3)[model.y_fit_]
     assert weights.shape == (len(X_TEST), len(X_TRAIN))
-    assert weights.data.min() > 0
-    P = weights @ one_hot + prior_share[:, None] * committee.prior_
-    assert_allclose(P, committee.predict_proba(X_TEST), atol=1e-12)
+    lines = any(choice.vote == "local linear" for choice in model.chosen_)
+    assert weights.data.min() > 0 or lines
+    P = weights @ one_hot + prior_share[:, None] * model.prior_
+    assert_allclose(P, model.predict_proba(X_TEST), atol=1e-12)
+    assert_allclose(P.sum(axis=1), 1.0)
+
+
+def test_members_restrict_the_kinds():
+    seen = []
+    forest = vc.ANNClassifier(members=["forest"], callback=seen.append).fit(X_TRAIN, Y_TRAIN)
+    assert {choice.vote for choice in forest.chosen_} == {"leaves"}
+    assert not seen  # there is no metric to learn
+    assert forest.score(X_TEST, Y_TEST) > 0.93
+    assert np.all(forest.effective_neighbors(X_TEST) >= 1)
+    explanation = forest.explain(X_TEST[:1])[0]
+    for vote in explanation.neighbors:
+        assert 0 <= vote.separations.sum() <= 1
+    assert "thresholds" in str(explanation)
+    rows = forest.kneighbors(n_neighbors=5, return_distance=False)
+    assert not np.any(rows == np.arange(len(X_TRAIN))[:, None])
+    linear = vc.ANNClassifier(members=("linear",)).fit(X_TRAIN, Y_TRAIN)
+    assert linear.knots_ is None
+    assert linear.forests_ is None
+    assert "leaves" not in linear.cv_results_["vote"]
+
+
+def test_calibration_helps_out_of_fold_and_is_reported(committee):
+    before, after = committee.calibration_error_
+    assert after < before
+    assert committee.exponent_ > 1
+    assert f"exponent {committee.exponent_:.2f}" in committee.report()
+    bins = np.minimum((10 * committee.oof_proba_.max(axis=1)).astype(int), 9)
+    hits = committee.oof_proba_.argmax(axis=1) == committee.y_fit_[committee.oof_rows_]
+    gaps = [
+        abs(np.sum(committee.oof_proba_.max(axis=1)[bins == b]) - hits[bins == b].sum())
+        for b in range(10)
+    ]
+    assert after == pytest.approx(sum(gaps) / len(hits))
+
+
+def test_few_rows_leave_the_exponent_near_one():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 2000)
+    shares = np.full((2000, 3), 0.1)
+    shares[np.arange(2000), np.where(rng.uniform(size=2000) < 0.05, 1 - codes, codes)] = 0.6
+    shares[:, 2] = 0.3
+    fitted = [
+        fit_exponent(shares[:n], VotingRows.of(codes[:n], np.ones(n))) for n in (3, 30, 300, 2000)
+    ]
+    assert fitted == sorted(fitted)
+    assert 0.9 < fitted[0] < 1.2
+    assert fitted[-1] > 1.5
 
 
 def test_kneighbors_are_the_largest_votes_with_their_distances(committee):
@@ -100,12 +206,14 @@ def test_kneighbors_are_the_largest_votes_with_their_distances(committee):
     weights = committee.vote_weights(X_TEST[:6])[0].toarray()
     references, queries = unfold(committee, X_TRAIN), unfold(committee, X_TEST)
     squared = np.zeros((len(X_TEST), len(X_TRAIN)))
-    for choice in committee.chosen_:
+    chosen = [choice for choice in committee.chosen_ if choice.vote != "leaves"]
+    total = sum(choice.weight for choice in chosen)
+    for choice in chosen:
         for L in committee.metrics_[list(choice.metrics)]:
             Z = references @ L.T
             spread = 2.0 * np.sum(Z.var(axis=0))
             D = cdist(queries @ L.T, Z, "sqeuclidean")
-            squared += choice.weight / len(choice.metrics) * D / spread
+            squared += choice.weight / total / len(choice.metrics) * D / spread
     for i in range(6):
         assert_allclose(weights[i][rows[i]], np.sort(weights[i])[::-1][:4])
         assert_allclose(distances[i] ** 2, squared[i][rows[i]], rtol=1e-6)
@@ -346,6 +454,9 @@ def test_float32_frames_and_names():
     [
         ({"mode": "both"}, "use one of 'committee', 'single'"),
         ({"effort": 0}, "effort"),
+        ({"members": ["tree"]}, "a sequence of some of 'linear'"),
+        ({"members": "linear"}, "members"),
+        ({"members": []}, "members"),
         ({"max_time": -1}, "max_time"),
         ({"n_jobs": "all"}, "n_jobs"),
     ],
