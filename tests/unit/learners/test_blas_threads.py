@@ -2,13 +2,12 @@
 
 from threading import Barrier, Thread
 
-from threadpoolctl import ThreadpoolController
-
-from vicinal.learners.blas_threads import single_threaded_blas
+from vicinal.learners.blas_threads import _limit, single_threaded_blas
 
 
 def blas_threads():
-    return [each["num_threads"] for each in ThreadpoolController().select(user_api="blas").info()]
+    """Threads of the libraries that were loaded at the first limit; later ones are not limited."""
+    return [each["num_threads"] for each in _limit()._controller.select(user_api="blas").info()]
 
 
 def test_nested_limits_are_lifted_once():

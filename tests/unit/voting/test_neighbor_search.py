@@ -172,7 +172,7 @@ def test_unknown_backends_are_refused_as_by_the_learners():
     kind, text = message(ClassMeanKNN(backend="cuda0"))
     assert kind is message(vc.ANN(backend="cuda0"))[0]
     assert text == "backend='cuda0' is not possible; use one of 'auto', 'numba', 'cuda'"
-    assert message(ClassMeanKNN(backend=None))[0] is ValueError
+    assert issubclass(message(ClassMeanKNN(backend=None))[0], ValueError)
     model = ClassMeanKNN().fit(np.eye(6), [0, 1] * 3).set_params(backend="gpu")
     with pytest.raises(ValueError, match="backend='gpu' is not possible"):
         model.predict(np.eye(6))
