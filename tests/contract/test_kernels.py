@@ -116,6 +116,8 @@ def comparisons_for(case, Z, offsets):
     options = dict(CASES[case])
     if options.pop("groups", False):
         options["groups"] = np.random.default_rng(5).integers(0, len(Z) // 2, len(Z))
+    if len(offsets) == 2:
+        options["dissimilar"] = "none"
     return build_comparisons(Z, offsets, **options)
 
 
@@ -380,7 +382,7 @@ def test_target_averages_equal_the_naive_loops(kernel, case, q, symmetric, rows)
 def test_target_averages_at_all_scales_and_with_skipped_tiles(scale, similar):
     Z, offsets = sorted_points([1800], m=3, scale=scale)
     Y = np.random.default_rng(3).standard_normal((1800, 2))
-    comparisons = build_comparisons(Z, offsets, similar=similar)
+    comparisons = build_comparisons(Z, offsets, similar=similar, dissimilar="none")
     found = []
     for kernel in (ReferenceKernel(comparisons), CpuKernel(comparisons)):
         recorder = TargetRecorder(1800, 2)
@@ -396,7 +398,7 @@ def test_target_averages_at_all_scales_and_with_skipped_tiles(scale, similar):
 def test_float32_targets_with_slopes_of_any_size(similar):
     Z, offsets = sorted_points([150], m=4)
     Y = np.random.default_rng(3).standard_normal((150, 1))
-    comparisons = build_comparisons(Z, offsets, similar=similar)
+    comparisons = build_comparisons(Z, offsets, similar=similar, dissimilar="none")
     laplacians = []
     for kernel, dtype in ((ReferenceKernel, "f8"), (CpuKernel, "f4")):
         recorder = TargetRecorder(150, 1)
@@ -411,7 +413,7 @@ def test_float32_targets_with_slopes_of_any_size(similar):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_target_averages_of_coinciding_points_are_means_of_the_others(kernel):
     Y = np.arange(9.0)[:, None]
-    comparisons = build_comparisons(np.zeros((9, 2)), np.array([0, 9]))
+    comparisons = build_comparisons(np.zeros((9, 2)), np.array([0, 9]), dissimilar="none")
     mine = TargetRecorder(9, 1)
     got = target_sweep(KERNELS[kernel](comparisons), np.zeros((9, 2)), np.zeros((9, 2)), Y, mine)
     np.testing.assert_allclose(mine.averages, (Y.sum() - Y) / 8, rtol=1e-12)
@@ -420,7 +422,8 @@ def test_target_averages_of_coinciding_points_are_means_of_the_others(kernel):
 
 def test_target_averages_do_not_depend_on_threads_beyond_rounding(monkeypatch):
     Z, offsets = sorted_points([1500], m=5)
-    comparisons, Y = build_comparisons(Z, offsets), Z[:, :1] ** 2
+    comparisons = build_comparisons(Z, offsets, dissimilar="none")
+    Y = Z[:, :1] ** 2
 
     def run(threads):
         monkeypatch.setattr("numba.get_num_threads", lambda: threads)

@@ -65,7 +65,7 @@ def data(q: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def objective(X, y, *, loss="squared", backend="numba", parametrization=None, weights=None, **sets):
-    comparisons = build_comparisons(X, np.array([0, len(X)]), **sets)
+    comparisons = build_comparisons(X, np.array([0, len(X)]), dissimilar="none", **sets)
     return regression_configuration(y, loss).objective(
         {
             "X": X,

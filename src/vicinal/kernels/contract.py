@@ -67,7 +67,7 @@ class Comparisons:
 
     A side that is None is complete: all other rows of the class (similar), all rows of the other
     classes (dissimilar). Rows of one group are never compared; without groups a row excludes
-    only itself. Where there is only one class, there is no dissimilar side.
+    only itself.
     """
 
     offsets: IndexArray
@@ -81,12 +81,13 @@ class Comparisons:
     similar: IndexLists | None = None
     dissimilar: IndexLists | None = None
     groups: IndexArray | None = None
+    one_sided: bool = False
+    """Whether only similar rows are asked for, as in a regression, where all are of one class."""
 
     @property
     def usable(self) -> NDArray[np.bool_]:
         """(n,) whether each set that a row should have has a member."""
-        one_class = len(self.offsets) == 2
-        return (self.n_similar > 0) & ((self.n_dissimilar > 0) | one_class)
+        return (self.n_similar > 0) & ((self.n_dissimilar > 0) | self.one_sided)
 
     @property
     def class_of_row(self) -> IndexArray:

@@ -39,6 +39,7 @@ NORMAL = 1.4826
 class RegressionConfiguration(RowConfiguration):
     """The regression objective of given targets."""
 
+    dissimilar: str = "none"
     loss: Loss
     targets: FloatArray
     """(n, q) centered, of a size of about 1."""

@@ -235,7 +235,7 @@ class NeighborFit:
         """The selection of the parameter ``similar`` or ``dissimilar``, in terms of sorted rows."""
         data = self._data
         if isinstance(chosen, str):
-            return "all"
+            return "none" if chosen == "none" else "all"
         if not isinstance(chosen, Integral):
             return lists_from_user(chosen, data.order, data.codes, same_class=same_class)
         if self._on_device and data.groups is None:

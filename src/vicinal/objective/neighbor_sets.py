@@ -15,8 +15,8 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.contract import Comparisons, IndexLists
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex
 
-Selection: TypeAlias = Literal["all"] | int | IndexLists
-"""A complete side, the k nearest of it (Euclidean), or given lists of sorted rows."""
+Selection: TypeAlias = Literal["all", "none"] | int | IndexLists
+"""A complete side, no dissimilar side, the k nearest (Euclidean), or lists of sorted rows."""
 
 NO_COMPARISON = (
     "No sample has both a similar and a dissimilar one: every class has one sample, or "
@@ -40,14 +40,15 @@ def build_comparisons(
     """The comparisons of samples X (n, d), sorted by class with boundaries ``offsets``.
 
     Nearest neighbors are Euclidean in the space of X, exact, ties to the smaller row. Rows whose
-    similar or dissimilar set is empty are not anchors. A single class (of a regression) has no
-    dissimilar side: only similar rows are needed.
+    similar or dissimilar set is empty are not anchors. ``dissimilar="none"`` asks for similar rows
+    only, as a regression does.
 
     Raises
     ------
     ValueError
         If there is no anchor, unless ``may_be_empty``.
     """
+    one_sided = isinstance(dissimilar, str) and dissimilar == "none"
     similar_lists = _as_lists(similar, X, offsets, groups, same_class=True)
     dissimilar_lists = _as_lists(dissimilar, X, offsets, groups, same_class=False)
     n_all = _complete_sizes(offsets, groups)
@@ -61,10 +62,11 @@ def build_comparisons(
         similar=similar_lists,
         dissimilar=dissimilar_lists,
         groups=groups,
+        one_sided=one_sided,
     )
     anchors = np.flatnonzero(comparisons.usable)
     if len(anchors) == 0 and not may_be_empty:
-        raise ValueError(NO_NEIGHBOR if len(offsets) == 2 else NO_COMPARISON)
+        raise ValueError(NO_NEIGHBOR if one_sided else NO_COMPARISON)
     return replace(comparisons, anchors=anchors)
 
 

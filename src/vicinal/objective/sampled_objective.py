@@ -111,7 +111,7 @@ class SampledObjective:
             self._objective.X[sample],
             offsets,
             similar=restricted(full.similar),
-            dissimilar=restricted(full.dissimilar),
+            dissimilar="none" if full.one_sided else restricted(full.dissimilar),
             groups=None if full.groups is None else full.groups[sample],
             may_be_empty=True,
         )
