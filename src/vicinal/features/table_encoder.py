@@ -51,6 +51,7 @@ from vicinal.features.table_values import (
     read_columns,
 )
 from vicinal.learners.fit_input import on_host, store_fit
+from vicinal.learners.labeled_data import refuse_mixed_labels
 
 ColumnKind = Literal["number", "category", "date", "text", "drop"]
 
@@ -132,6 +133,7 @@ class _Targets:
     @classmethod
     def of(cls, y: Any, seed: Any) -> _Targets:
         y = column_or_1d(y, warn=True)
+        refuse_mixed_labels(y)
         if type_of_target(y) == "continuous":
             folds = KFold(min(N_FOLDS, len(y)), shuffle=True, random_state=seed)
             return cls(y.astype(np.float64)[:, None], ("mean",), list(folds.split(y)))

@@ -88,7 +88,7 @@ def unlabeled_data(
 
 def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
     """Class labels and the code of every sample; at least two classes, labels of one type."""
-    _refuse_mixed_labels(np.asarray(y))
+    refuse_mixed_labels(np.asarray(y))
     check_classification_targets(y)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     if len(classes) < 2:
@@ -99,7 +99,7 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
     return classes, codes
 
 
-def _refuse_mixed_labels(y: NDArray[Any]) -> None:
+def refuse_mixed_labels(y: NDArray[Any]) -> None:
     """Labels that cannot be sorted are an error that shows one of each type."""
     if y.dtype != object:
         return

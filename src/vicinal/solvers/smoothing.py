@@ -315,7 +315,7 @@ def smallest_in_hull(vectors: Sequence[FloatArray]) -> FloatArray:
     """(k,) nonnegative shares of sum 1 with which k vectors add up to the shortest vector."""
     V = np.stack([vector.ravel() for vector in vectors], axis=1).astype(np.float64)  # (p, k)
     longest = np.abs(V).max()
-    if longest == 0.0:
+    if longest == 0.0 or not np.isfinite(longest):  # what overflowed certifies nothing
         return np.full(len(vectors), 1.0 / len(vectors))
     # The nonnegative least squares solution of (V; 1)·x = (0; 1), divided by its sum.
     system = np.vstack([V / longest, np.ones(len(vectors))])

@@ -214,3 +214,9 @@ def test_a_refused_fit_leaves_the_encoder_as_it_was():
     with pytest.raises(TableError):
         encoder.fit(pd.DataFrame({"a": [1, 1, 1]}))
     assert vars(encoder) == before
+
+
+def test_targets_that_mix_text_and_numbers_are_named():
+    y = np.array([1, "b"] * 10, dtype=object)
+    with pytest.raises(ValueError, match=r"mixes labels that are text with others"):
+        vc.TableEncoder().fit(pd.DataFrame({"a": range(20)}), y)

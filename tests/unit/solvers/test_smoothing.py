@@ -315,3 +315,9 @@ def test_only_problems_with_kinks_are_smoothed():
     for name, solver in SOLVERS.items():
         assert solver_of(name, smooth) is solver_of(name, unknown) is solver
     assert [solver_of(name, kinked) for name in ("pgd", "sgd")] == [SOLVERS["pgd"], SOLVERS["sgd"]]
+
+
+def test_a_hull_of_vectors_that_overflowed_has_no_shortest_one():
+    np.testing.assert_array_equal(
+        smallest_in_hull([np.array([np.inf, 0.0]), np.array([0.0, 1.0])]), [0.5, 0.5]
+    )
