@@ -28,8 +28,8 @@ from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weig
 from vicinal.learners.parameters import (
     CALLBACK,
     POSITIVE,
-    Choice,
     Number,
+    OneOf,
     ParameterConstraints,
     Several,
     check_parameters,
@@ -144,11 +144,11 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
     _constraints: ClassVar[ParameterConstraints] = {
-        "mode": Choice(("committee", "single")),
-        "members": Choice((None,), Several(MEMBERS)),
+        "mode": OneOf(("committee", "single")),
+        "members": OneOf((None,), Several(MEMBERS)),
         "effort": POSITIVE,
-        "max_time": Choice((None,), POSITIVE),
-        "n_jobs": Choice((None,), Number(whole=True)),
+        "max_time": OneOf((None,), POSITIVE),
+        "n_jobs": OneOf((None,), Number(whole=True)),
         "callback": CALLBACK,
     }
 

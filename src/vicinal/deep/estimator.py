@@ -38,9 +38,9 @@ from vicinal.learners.parameters import (
     COUNT,
     NOT_NEGATIVE,
     POSITIVE,
-    Choice,
     Instance,
     Number,
+    OneOf,
     ParameterConstraints,
     check_parameters,
 )
@@ -126,8 +126,8 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         "learning_rate": POSITIVE,
         "weight_decay": NOT_NEGATIVE,
         "validation_fraction": Number(0, 0.9),
-        "temperature": Choice(("auto",), POSITIVE),
-        "module": Choice((None,), Instance(nn.Module, "a torch.nn.Module")),
+        "temperature": OneOf(("auto",), POSITIVE),
+        "module": OneOf((None,), Instance(nn.Module, "a torch.nn.Module")),
     }
 
     def __init__(

@@ -15,7 +15,7 @@ from vicinal.learners.fit_input import FitInput
 from vicinal.learners.parameters import (
     COUNT,
     NOT_NEGATIVE,
-    Choice,
+    OneOf,
     ParameterConstraints,
     check_n_components,
 )
@@ -272,8 +272,8 @@ class BoostMetric(TripletLearner):
     _constraints: ClassVar[ParameterConstraints] = {
         **CONSTRAINTS,
         "v": NOT_NEGATIVE,
-        "variant": Choice(("corrective", "stagewise")),
-        "loss": Choice(tuple(LOSSES)),
+        "variant": OneOf(("corrective", "stagewise")),
+        "loss": OneOf(tuple(LOSSES)),
         "max_iter": COUNT,
     }
 

@@ -19,7 +19,7 @@ from vicinal.learners.parameters import (
     NOT_NEGATIVE,
     OPTIONAL_COUNT,
     ArrayGiven,
-    Choice,
+    OneOf,
     ParameterConstraints,
     check_n_components,
 )
@@ -98,8 +98,8 @@ FAILED = {
 
 CONSTRAINTS: ParameterConstraints = {
     "n_components": OPTIONAL_COUNT,
-    "init": Choice(("auto", "identity", "pca", "lda", "random"), ArrayGiven()),
-    "solver": Choice(("lbfgs", *MATRIX_SOLVERS)),
+    "init": OneOf(("auto", "identity", "pca", "lda", "random"), ArrayGiven()),
+    "solver": OneOf(("lbfgs", *MATRIX_SOLVERS)),
     "max_iter": COUNT,
     "tol": NOT_NEGATIVE,
     "callback": CALLBACK,

@@ -15,8 +15,8 @@ from vicinal.learners.labeled_data import encode_labels, safe_unit
 from vicinal.learners.parameters import (
     NOT_NEGATIVE,
     ArrayGiven,
-    Choice,
     Number,
+    OneOf,
     ParameterConstraints,
 )
 from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
@@ -98,9 +98,9 @@ class GMML(PairLearner):
 
     _constraints: ClassVar[ParameterConstraints] = {
         "t": Number(0, 1),
-        "prior": Choice((None, *PRIORS), ArrayGiven()),
+        "prior": OneOf((None, *PRIORS), ArrayGiven()),
         "ridge": NOT_NEGATIVE,
-        "n_pairs": Choice((None,), Number(2, whole=True)),
+        "n_pairs": OneOf((None,), Number(2, whole=True)),
     }
 
     def __init__(

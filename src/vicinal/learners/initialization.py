@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array
 
 from vicinal._typing import Array, FloatArray
 from vicinal.learners.labeled_data import LabeledData
-from vicinal.learners.parameters import ArrayGiven, Choice
+from vicinal.learners.parameters import ArrayGiven, OneOf
 from vicinal.objective.losses import array_namespace
 
 SCALED_INITS = ("auto", "pca", "lda", "random")
@@ -233,7 +233,7 @@ def prior_matrix(prior: str | ArrayLike, X: FloatArray) -> FloatArray:
         "covariance" is the inverse covariance of X, whose distance is Mahalanobis' own.
     X : (n, d) in float64
     """
-    Choice(PRIORS, ArrayGiven()).check("prior", prior)
+    OneOf(PRIORS, ArrayGiven()).check("prior", prior)
     d = X.shape[1]
     if isinstance(prior, str):
         return np.eye(d) if prior == "identity" else _inverse_covariance(X)

@@ -20,8 +20,8 @@ from vicinal.learners.parameters import (
     COUNT,
     NOT_NEGATIVE,
     ArrayGiven,
-    Choice,
     Number,
+    OneOf,
     ParameterConstraints,
 )
 from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
@@ -119,9 +119,9 @@ class ITML(PairLearner):
 
     _constraints: ClassVar[ParameterConstraints] = {
         "gamma": Number(0, above_low=True, infinite=True),
-        "prior": Choice(PRIORS, ArrayGiven()),
-        "bounds": Choice(BOUNDS, ArrayGiven()),
-        "n_pairs": Choice((None,), Number(2, whole=True)),
+        "prior": OneOf(PRIORS, ArrayGiven()),
+        "bounds": OneOf(BOUNDS, ArrayGiven()),
+        "n_pairs": OneOf((None,), Number(2, whole=True)),
         "max_iter": COUNT,
         "tol": NOT_NEGATIVE,
         "callback": CALLBACK,

@@ -17,7 +17,7 @@ from vicinal.learners.descent import CONSTRAINTS, FitCallback, descend, fit_opti
 from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.initialization import median_distance, median_start
 from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
-from vicinal.learners.parameters import NOT_NEGATIVE, Choice, ParameterConstraints
+from vicinal.learners.parameters import NOT_NEGATIVE, OneOf, ParameterConstraints
 from vicinal.learners.weakly_supervised import PairLearner, Pairs
 from vicinal.objective.ldml_objective import LDMLObjective, ListedPairs
 
@@ -104,9 +104,9 @@ class LDML(PairLearner):
 
     _constraints: ClassVar[ParameterConstraints] = {
         **CONSTRAINTS,
-        "pair_weight": Choice((None, "balanced")),
+        "pair_weight": OneOf((None, "balanced")),
         "regularization": NOT_NEGATIVE,
-        "backend": Choice(BACKENDS),
+        "backend": OneOf(BACKENDS),
     }
 
     def __init__(

@@ -27,8 +27,8 @@ from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_
 from vicinal.learners.parameters import (
     COUNT,
     OPTIONAL_COUNT,
-    Choice,
     Number,
+    OneOf,
     ParameterConstraints,
 )
 from vicinal.learners.weakly_supervised import TripletLearner, Triplets
@@ -132,8 +132,8 @@ class LMNN(TripletLearner):
         **CONSTRAINTS,
         "n_neighbors": COUNT,
         "push_weight": Number(0, 1),
-        "loss": Choice(("hinge", "squared_hinge")),
-        "backend": Choice(BACKENDS),
+        "loss": OneOf(("hinge", "squared_hinge")),
+        "backend": OneOf(BACKENDS),
         "refresh_every": OPTIONAL_COUNT,
     }
 

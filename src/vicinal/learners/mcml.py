@@ -23,7 +23,7 @@ from vicinal.learners.descent import (
 from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.initialization import median_start
 from vicinal.learners.labeled_data import sort_by_class
-from vicinal.learners.parameters import Choice, ParameterConstraints
+from vicinal.learners.parameters import OneOf, ParameterConstraints
 from vicinal.objective.mcml_objective import MCMLObjective, mean_pull
 from vicinal.objective.neighbor_sets import build_comparisons
 
@@ -99,7 +99,7 @@ class MCML(MetricLearner):
     ((150, 4), True)
     """
 
-    _constraints: ClassVar[ParameterConstraints] = {**CONSTRAINTS, "backend": Choice(BACKENDS)}
+    _constraints: ClassVar[ParameterConstraints] = {**CONSTRAINTS, "backend": OneOf(BACKENDS)}
 
     def __init__(
         self,

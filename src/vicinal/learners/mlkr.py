@@ -24,8 +24,8 @@ from vicinal.learners.neighbor_learner import CONSTRAINTS, NeighborLearner
 from vicinal.learners.parameters import (
     OPTIONAL_COUNT,
     ArrayGiven,
-    Choice,
     CountOrArray,
+    OneOf,
     ParameterConstraints,
 )
 from vicinal.objective.losses import RESIDUAL_LOSSES, Loss, get_loss
@@ -178,8 +178,8 @@ class MLKR(NeighborLearner):
 
     _constraints: ClassVar[ParameterConstraints] = {
         **CONSTRAINTS,
-        "init": Choice(("auto", "identity", "pca", "random"), ArrayGiven()),
-        "neighbors": Choice(("all",), CountOrArray()),
+        "init": OneOf(("auto", "identity", "pca", "random"), ArrayGiven()),
+        "neighbors": OneOf(("all",), CountOrArray()),
         "refresh_every": OPTIONAL_COUNT,
     }
 

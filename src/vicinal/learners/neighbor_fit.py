@@ -15,7 +15,7 @@ from vicinal.learners.descent import FitOptions, descend, warn_excluded
 from vicinal.learners.fit_input import in_units_of_data, on_host
 from vicinal.learners.initialization import embed
 from vicinal.learners.labeled_data import LabeledData
-from vicinal.learners.parameters import NOT_NEGATIVE, OPTIONAL_COUNT, Choice, CountOrArray
+from vicinal.learners.parameters import NOT_NEGATIVE, OPTIONAL_COUNT, CountOrArray, OneOf
 from vicinal.objective.losses import Loss, get_loss
 from vicinal.objective.neighbor_objective import (
     NeighborObjective,
@@ -102,11 +102,11 @@ def check_configuration(
         raise ValueError(
             "plain=True has no soft average at alpha=0; use another alpha, or the mean"
         )
-    Choice(("auto",), NOT_NEGATIVE).check("regularization", regularization)
+    OneOf(("auto",), NOT_NEGATIVE).check("regularization", regularization)
     if isinstance(similar, str) and similar == "auto":
         similar = 10 if alpha < 0 else "all"
     for name, value in (("similar", similar), ("dissimilar", dissimilar)):
-        Choice(("all",), CountOrArray()).check(name, value)
+        OneOf(("all",), CountOrArray()).check(name, value)
     OPTIONAL_COUNT.check("refresh_every", refresh_every)
     return Configuration(
         alpha=float(alpha),

@@ -45,8 +45,8 @@ from vicinal.learners.parameters import (
     NOT_NEGATIVE,
     OPTIONAL_COUNT,
     ArrayGiven,
-    Choice,
     Number,
+    OneOf,
     ParameterConstraints,
     check_n_components,
     check_parameters,
@@ -55,14 +55,14 @@ from vicinal.solvers import SOLVERS, Solution
 
 CONSTRAINTS: ParameterConstraints = {
     "n_components": OPTIONAL_COUNT,
-    "init": Choice(("auto", "identity", "pca", "lda", "random", "paper"), ArrayGiven()),
+    "init": OneOf(("auto", "identity", "pca", "lda", "random", "paper"), ArrayGiven()),
     "perplexity": Number(1, above_low=True),
-    "solver": Choice(("auto", *SOLVERS)),
+    "solver": OneOf(("auto", *SOLVERS)),
     "max_iter": COUNT,
     "tol": NOT_NEGATIVE,
-    "backend": Choice((*BACKENDS, *DEVICE_BACKENDS)),
+    "backend": OneOf((*BACKENDS, *DEVICE_BACKENDS)),
     "batch_size": COUNT,
-    "n_references": Choice(("auto",), Number(2, whole=True)),
+    "n_references": OneOf(("auto",), Number(2, whole=True)),
     "callback": CALLBACK,
 }
 

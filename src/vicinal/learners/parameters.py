@@ -111,7 +111,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OneOf:
     """One of some names (None may be one), or what another constraint allows."""
 
     names: tuple[str | None, ...]
@@ -151,10 +151,10 @@ ParameterConstraints: TypeAlias = Mapping[str, Constraint]
 """Names of parameters, and what each may be."""
 
 COUNT = Number(1, whole=True)
-OPTIONAL_COUNT = Choice((None,), COUNT)
+OPTIONAL_COUNT = OneOf((None,), COUNT)
 POSITIVE = Number(0, above_low=True)
 NOT_NEGATIVE = Number(0)
-CALLBACK = Choice((None,), Function())
+CALLBACK = OneOf((None,), Function())
 
 
 class Constrained(Protocol):
@@ -177,7 +177,7 @@ def check_parameters(estimator: Constrained) -> None:
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise an error that lists the choices unless ``value`` is one of them."""
-    Choice(choices).check(name, value)
+    OneOf(choices).check(name, value)
 
 
 def check_n_components(n_components: int | None, d: int) -> None:

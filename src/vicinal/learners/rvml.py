@@ -15,7 +15,7 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import FitInput, in_units_of_data, store_fit
 from vicinal.learners.labeled_data import encode_labels, refuse_extreme, safe_unit
-from vicinal.learners.parameters import POSITIVE, Choice, ParameterConstraints
+from vicinal.learners.parameters import POSITIVE, OneOf, ParameterConstraints
 
 ENTROPY = 0.5
 """Weight of the plan's entropy, in units of distance."""
@@ -191,9 +191,9 @@ class RVML(MetricLearner):
 
     _constraints: ClassVar[ParameterConstraints] = {
         "regularization": POSITIVE,
-        "virtual_points": Choice(("classes", "transport")),
-        "kernel": Choice(("linear", "rbf")),
-        "gamma": Choice((None,), POSITIVE),
+        "virtual_points": OneOf(("classes", "transport")),
+        "kernel": OneOf(("linear", "rbf")),
+        "gamma": OneOf((None,), POSITIVE),
     }
 
     X_fit_: FloatArray | None

@@ -61,7 +61,7 @@ ENDED: tuple[StopReason, ...] = ("callback", "interrupted", "max_iter", "unbound
 """Reasons of one width that end the whole run."""
 
 
-class Coordinates(Protocol):
+class CoordinateChange(Protocol):
     """A linear change of variables θ = Aη after which a problem is better conditioned."""
 
     @property
@@ -90,7 +90,7 @@ class KinkedProblem(Problem, Protocol):
         ...
 
     @property
-    def coordinates(self) -> Coordinates:
+    def coordinates(self) -> CoordinateChange:
         """The coordinates to descend in."""
         ...
 
@@ -167,7 +167,7 @@ class Stage:
     """
 
     problem: KinkedProblem
-    coordinates: Coordinates
+    coordinates: CoordinateChange
     width: float
     seen: deque[Tangent]
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import MEMORY, NeighborIndex, as_points
 from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit
-from vicinal.learners.parameters import COUNT, Choice, ParameterConstraints, check_parameters
+from vicinal.learners.parameters import COUNT, OneOf, ParameterConstraints, check_parameters
 from vicinal.voting.neighbor_search import all_search, check_backend, class_search
 from vicinal.voting.row_weights import RowWeights, class_sums
 from vicinal.voting.sources import prepared
@@ -81,7 +81,7 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
 
     _constraints: ClassVar[ParameterConstraints] = {
         "n_neighbors": COUNT,
-        "rule": Choice(("class_mean", "vote")),
+        "rule": OneOf(("class_mean", "vote")),
     }
 
     def __init__(
