@@ -12,6 +12,7 @@ from vicinal.fitted_model import FittedModel
 from vicinal.reporting.findings import Curve, Surface, Tuning
 from vicinal.reporting.headline import number
 from vicinal.search.search_cv import ANNSearchCV
+from vicinal.voting.votes import LEAVES
 
 CURVE_LENGTH = 400
 """Iterates drawn; longer histories are thinned."""
@@ -70,17 +71,23 @@ def _vote_surface(model: ANNClassifier, vote: str) -> Surface:
     )
     metrics = list(zip(names, iterates, strict=True))
     rows, columns = list(dict.fromkeys(metrics)), sorted(set(ks))
+    if vote == LEAVES:  # a forest has one number of rows per leaf, which its iterate names
+        columns, ks = columns[:1], columns[:1] * len(ks)
     error = np.full((len(rows), len(columns)), np.nan)
     for metric, k, value in zip(metrics, ks, errors, strict=True):
         error[rows.index(metric), columns.index(k)] = value
     chosen = tuple(
-        (rows.index((choice.configuration, choice.iterate)), columns.index(choice.n_neighbors))
+        (
+            rows.index((choice.configuration, choice.iterate)),
+            0 if vote == LEAVES else columns.index(choice.n_neighbors),
+        )
         for choice in model.chosen_
         if choice.vote == vote
     )
     return Surface(
         f"Metric × K, {vote} vote", "K", "metric @ iterate",
-        tuple(map(str, columns)), tuple(f"{name} @ {iterate}" for name, iterate in rows),
+        ("per leaf",) if vote == LEAVES else tuple(map(str, columns)),
+        tuple(f"{name} @ {iterate}" for name, iterate in rows),
         error, chosen, "Out-of-fold error",
     )  # fmt: skip
 

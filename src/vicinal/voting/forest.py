@@ -66,7 +66,10 @@ class Forest:
         for _ in range(n_trees):
             times = np.bincount(rng.randint(len(X), size=len(X)), minlength=len(X))
             grown = clone(tree).set_params(random_state=rng.randint(2**31 - 1))
-            trees.append(grown.fit(Z, targets, sample_weight=times * weights))
+            drawn = times * weights
+            if not drawn.any():  # only rows of weight 0 were drawn
+                drawn = times
+            trees.append(grown.fit(Z, targets, sample_weight=drawn))
         return cls.of(trees, center, scale)
 
     @classmethod
