@@ -68,7 +68,7 @@ class Forest:
             grown = clone(tree).set_params(random_state=rng.randint(2**31 - 1))
             drawn = times * weights
             if not drawn.any():  # only rows of weight 0 were drawn
-                drawn = times
+                drawn = times.astype(np.float64)
             trees.append(grown.fit(Z, targets, sample_weight=drawn))
         return cls.of(trees, center, scale)
 
