@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from vicinal.automatic.metric_path import (
     starts_in,
 )
 from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
+from vicinal.features.target_statistics import TargetFeatures
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
 from vicinal.validation.schedule import Schedule, run_tasks
 from vicinal.voting.forest import Forest
@@ -120,6 +121,7 @@ class AutomaticFit:
         groups: IndexArray | None,
         effort: float,
         rng: np.random.RandomState,
+        target_features: TargetFeatures | None = None,
     ) -> None:
         self._mode = mode
         self._members = tuple(members) if mode == "committee" else ("linear",)
@@ -134,6 +136,11 @@ class AutomaticFit:
             basis,
         )
         self._folds = self._usable_folds(rng)
+        if target_features is not None:
+            features = target_features.take(self.rows)
+            by_fold = [features.in_fold(X, *fold) for fold in self._folds]
+            expanded = by_fold if basis is None else [basis.expand(of_fold) for of_fold in by_fold]
+            self._samples = replace(self._samples, X_by_fold=expanded)
         self._seed = int(rng.randint(2**30))
 
     def _usable_folds(self, rng: np.random.RandomState) -> list[Fold]:
@@ -152,7 +159,7 @@ class AutomaticFit:
 
         ``report`` is told of every descent.
         """
-        parts = self._parts([fold.train for fold in self._folds], schedule)
+        parts = self._parts(range(len(self._folds)), schedule)
         starts = starts_in(parts[0])
         descents = [d for d in descents_in(parts[0]) if _kind_of(d.name) in self._members]
         counter = _Counter(len(descents) * len(parts), report)
@@ -180,9 +187,15 @@ class AutomaticFit:
             **{name: value for name, value in vars(outcome).items() if name != "metrics"},
         )
 
-    def _parts(self, rows: list[IndexArray], schedule: Schedule) -> list[Parts]:
+    def _parts(self, folds: Sequence[int | None], schedule: Schedule) -> list[Parts]:
+        """The training rows of folds, or all rows where a fold is None."""
+
+        def parts_of(fold: int | None) -> Parts:
+            rows = np.arange(len(self.rows)) if fold is None else self._folds[fold].train
+            return self._samples.parts(rows, fold)
+
         with _quiet():
-            return run_tasks(self._samples.parts, rows, schedule)
+            return run_tasks(parts_of, folds, schedule)
 
     def _forests(self, schedule: Schedule) -> dict[MetricName, list[Forest]]:
         """Forests of all leaf sizes and folds; none where they are not wanted or time is up."""
@@ -191,15 +204,16 @@ class AutomaticFit:
         if "forest" not in self._members or schedule.deadline.is_over():
             return {}
         samples, f = self._samples, len(self._folds)
-        features = samples.X if samples.basis is None else samples.X[:, : samples.basis.n_features]
+        d = samples.X.shape[1] if samples.basis is None else samples.basis.n_features
 
         def grow(task: tuple[int, int]) -> Forest:
             leaf, fold = task
             train = self._folds[fold].train
+            features = samples.in_fold(fold)[train, :d]
             tree = DecisionTreeClassifier(max_features="sqrt", min_samples_leaf=leaf)
             codes, weights = samples.voters.codes[train], samples.voters.weights[train]
             seed = self._seed + fold
-            return Forest.grow(tree, max(1, TREES // f), features[train], codes, weights, seed)
+            return Forest.grow(tree, max(1, TREES // f), features, codes, weights, seed)
 
         tasks = [(leaf, fold) for leaf in LEAF_SIZES for fold in range(f)]
         with _quiet():
@@ -252,7 +266,7 @@ class AutomaticFit:
 
     def _single(self, scores: Scores, schedule: Schedule) -> _Decision:
         best = scores.candidates[rank(scores.errors, scores.log_losses)[0]]
-        (parts,) = self._parts([np.arange(len(self.rows))], schedule)
+        (parts,) = self._parts([None], schedule)
         name, iterate = best.metric.configuration, best.metric.iterate
         starts = starts_in(parts)
         if name in starts:

@@ -20,7 +20,7 @@ from vicinal.automatic.committee import describe
 from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
-from vicinal.features.table_encoder import encode_samples
+from vicinal.features.table_encoder import EncodedSamples, encode_samples
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.descent import logger, show_log
 from vicinal.learners.fit_input import check_labeled, store_fit, take_fit_metadata
@@ -197,8 +197,9 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         begin = time.monotonic()
         sample_weight, groups = take_fit_metadata(self, metadata)
         check_parameters(self)
-        X, encoder = encode_samples(X, y)
-        given = check_labeled(self, X, y)
+        encoded = encode_samples(X, y, "classes")
+        encoder = encoded.encoder
+        given = check_labeled(self, encoded.X, y)
         classes, codes = encode_labels(given.y)
         weights = row_weights(given.X, given.y, sample_weight, self.class_weight)
         rows = VotingRows.of(codes, weights)
@@ -208,7 +209,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
             warn_of_identifiers(given.X, names, stacklevel=2)
         else:
             given = replace(given, attributes=encoder.input_attributes)
-        outcome = self._tune(given.X.astype(np.float64), rows, groups)
+        outcome = self._tune(replace(encoded, X=given.X.astype(np.float64)), rows, groups)
         if outcome.timed_out:
             warnings.warn(
                 f"max_time={self.max_time} ended the search early; the best model found until "
@@ -229,10 +230,14 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         store_fit(self, {**given.attributes, **attributes, **_found(outcome, rows)})
         return self
 
-    def _tune(self, X: FloatArray, rows: VotingRows, groups: IndexArray | None) -> TuningOutcome:
+    def _tune(
+        self, samples: EncodedSamples, rows: VotingRows, groups: IndexArray | None
+    ) -> TuningOutcome:
         rng = check_random_state(self.random_state)
         members = MEMBERS if self.members is None else self.members
-        work = AutomaticFit(self.mode, members, X, rows, groups, self.effort, rng)
+        work = AutomaticFit(
+            self.mode, members, samples.X, rows, groups, self.effort, rng, samples.target_features
+        )
         # One thread per task: results do not depend on the number of tasks at a time.
         schedule = Schedule(
             Deadline.after(self.max_time), thread_count(self.n_jobs), kernel_threads=1

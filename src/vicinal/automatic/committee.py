@@ -101,7 +101,7 @@ def score_candidates(
 
     def search(task: tuple[MetricName, int]) -> tuple[Neighbors, FloatArray]:
         name, f = task
-        Z = samples.X @ metrics[name][f].T
+        Z = samples.in_fold(f) @ metrics[name][f].T
         index = NeighborIndex(Z[folds[f].train], ids=folds[f].train)
         found = index.nearest(Z[folds[f].test], max(ks) + 1)
         return found, _losses(samples.voters, folds[f].test, found, ks)
@@ -147,7 +147,7 @@ def score_lines(
 
     def fit_lines(task: tuple[MetricName, int]) -> RowWeights:
         name, f = task
-        Z = samples.X @ metrics[name][f].T
+        Z = samples.in_fold(f) @ metrics[name][f].T
         test, train = Z[folds[f].test], folds[f].train
         found = NeighborIndex(Z[train], train).nearest(test, k + 1)
         return local_linear_weights(found, test, Z, samples.voters.weights, k=k)
@@ -169,8 +169,8 @@ def score_forests(
         name, f = task
         train, weights = folds[f].train, np.zeros(len(samples.X))
         weights[train] = samples.voters.weights[train]
-        source = LeafRows(samples.X, forests[name][f], weights)
-        return source.row_weights(samples.X[folds[f].test])
+        X = samples.in_fold(f)
+        return LeafRows(X, forests[name][f], weights).row_weights(X[folds[f].test])
 
     tasks = [(name, f) for name in forests for f in range(len(folds))]
     candidates = [Candidate(name, LEAVES, name.iterate) for name in forests]

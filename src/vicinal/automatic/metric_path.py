@@ -117,14 +117,20 @@ class Samples:
     voters: VotingRows
     groups: IndexArray | None
     basis: HatBasis | None = None
+    X_by_fold: Sequence[FloatArray] = ()
+    """The same for each fold, where features depend on the targets of its training rows."""
 
-    def parts(self, rows: IndexArray) -> Parts:
-        """These rows as training data of metrics, in every space."""
-        X, codes, weights = self.X[rows], self.voters.codes[rows], self.voters.weights[rows]
+    def in_fold(self, fold: int | None) -> FloatArray:
+        """X as it is for a fold; None is all rows."""
+        return self.X_by_fold[fold] if fold is not None and self.X_by_fold else self.X
+
+    def parts(self, rows: IndexArray, fold: int | None = None) -> Parts:
+        """These rows of a fold as training data of metrics, in every space."""
+        X, voters = self.in_fold(fold)[rows], self.voters[rows]
         groups = None if self.groups is None else self.groups[rows]
         return {
-            name: TrainingPart.of(space, X, codes, weights, groups)
-            for name, space in make_spaces(X, codes, self.basis).items()
+            name: TrainingPart.of(space, X, voters.codes, voters.weights, groups)
+            for name, space in make_spaces(X, voters.codes, self.basis).items()
         }
 
 

@@ -23,8 +23,6 @@ LARGEST = 1e30
 """Of numbers and their inverse deviations: products of two stay far from overflow."""
 PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 """Units of each period, from the time in that unit."""
-SHRINKAGE = 10.0
-"""Rows that the overall mean counts for in the statistics of a level."""
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -102,7 +100,7 @@ class OrderedCode:
         return ((filled - self.mean) / self.scale)[:, None]
 
     def unseen(self, column: Column) -> NDArray[np.bool_]:
-        return _unknown(column, self.levels)
+        return unknown_levels(column, self.levels)
 
     def __str__(self) -> str:
         return f"{' < '.join(self.levels[:6])}{' < …' if len(self.levels) > 6 else ''}"
@@ -123,56 +121,11 @@ class LevelCode:
         return np.eye(len(self.levels) + 1)[level_codes(column, self.levels)][:, :-1]
 
     def unseen(self, column: Column) -> NDArray[np.bool_]:
-        return _unknown(column, self.levels)
+        return unknown_levels(column, self.levels)
 
     def __str__(self) -> str:
         shown = ", ".join(self.levels[:6]) + (", …" if len(self.levels) > 6 else "")
         return f"one-hot, {len(self.levels)} categories: {shown}"
-
-
-@dataclass(frozen=True, eq=False)
-class TargetCode:
-    """x → the shares of the classes, or the mean of the target, among the rows of its level.
-
-    The statistics of a level are shrunk to those of all rows, which are the last line of
-    ``statistics`` and stand for levels that are not known.
-    """
-
-    levels: NDArray[np.object_]
-    statistics: FloatArray
-    labels: tuple[str, ...]
-    kind: ClassVar[str] = "target"
-
-    @classmethod
-    def of(cls, column: Column, targets: FloatArray, labels: tuple[str, ...]) -> TargetCode:
-        """The statistics of targets (n, k), indicators of classes or numbers."""
-        levels = np.unique(column.texts())
-        codes = level_codes(column, levels.tolist())
-        return cls(levels, _statistics(codes, targets, len(levels)), labels)
-
-    def cross_fitted(
-        self, column: Column, targets: FloatArray, folds: list[tuple[IndexArray, IndexArray]]
-    ) -> FloatArray:
-        """(n, k) features of training rows, each from the rows of the other folds."""
-        codes = level_codes(column, self.levels.tolist())
-        found = np.empty(targets.shape)
-        for train, test in folds:
-            table = _statistics(codes[train], targets[train], len(self.levels))
-            found[test] = table[codes[test]]
-        return found
-
-    @property
-    def suffixes(self) -> tuple[str, ...]:
-        return tuple(f"→{label}" for label in self.labels)
-
-    def features(self, column: Column) -> FloatArray:
-        return self.statistics[level_codes(column, self.levels.tolist())]
-
-    def unseen(self, column: Column) -> NDArray[np.bool_]:
-        return _unknown(column, self.levels.tolist())
-
-    def __str__(self) -> str:
-        return f"{len(self.levels)} levels, by the mean of the target in each"
 
 
 @dataclass(frozen=True)
@@ -288,15 +241,6 @@ def level_codes(column: Column, levels: Sequence[str]) -> IndexArray:
     return np.array([index.get(text, len(levels)) for text in texts], dtype=np.intp)
 
 
-def _unknown(column: Column, levels: Sequence[str]) -> NDArray[np.bool_]:
+def unknown_levels(column: Column, levels: Sequence[str]) -> NDArray[np.bool_]:
+    """(n,) where a value is none of the levels, and not missing."""
     return (level_codes(column, levels) == len(levels)) & ~column.missing
-
-
-def _statistics(codes: IndexArray, targets: FloatArray, n_levels: int) -> FloatArray:
-    """(n_levels + 1, k) shrunk means of targets (n, k) by level, then the mean of all."""
-    overall = targets.mean(axis=0)
-    sums = np.zeros((n_levels + 1, targets.shape[1]))
-    np.add.at(sums, codes, targets)
-    counts = np.bincount(codes, minlength=n_levels + 1)[:, None]
-    sums[-1] = counts[-1] = 0
-    return (sums + SHRINKAGE * overall) / (counts + SHRINKAGE)

@@ -268,7 +268,7 @@ COLUMN_CODES = {
     ),
     "LevelCode": Entry(f"{CODES}:LevelCode", parameters=(Field("levels", Texts(low=2)),)),
     "TargetCode": Entry(
-        f"{CODES}:TargetCode",
+        "vicinal.features.target_statistics:TargetCode",
         parameters=(
             Field("levels", Names("l")),
             Field("statistics", StoredArray(("l+1", None))),
@@ -288,7 +288,7 @@ COLUMN_CODES = {
 }
 
 COLUMN_ENCODING = Entry(
-    "vicinal.features.table_encoder:ColumnEncoding",
+    "vicinal.features.column_encoding:ColumnEncoding",
     parameters=(
         Field("name", Text()),
         Field("code", InstanceOf(tuple(COLUMN_CODES))),

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
 import vicinal as vc
+from vicinal.features.table_encoder import encode_samples
 from vicinal.fitted_model import anatomy
 
 N = 240
@@ -97,8 +98,9 @@ def test_numbers_without_gaps_stay_as_they_are():
     np.testing.assert_array_equal(model.predict_proba(asked), model.predict_proba(filled))
 
 
-def test_random_codes_do_not_leak():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_random_codes_do_not_leak(seed):
+    rng = np.random.default_rng(seed)
     n = 600
     table = pd.DataFrame({"code": [f"c{c}" for c in rng.integers(0, 200, n)], "x": rng.random(n)})
     y = rng.integers(0, 2, n)
@@ -107,3 +109,31 @@ def test_random_codes_do_not_leak():
     new = pd.DataFrame({"code": rng.permutation(table["code"]), "x": rng.random(n)})
     assert abs(model.score(new, rng.integers(0, 2, n)) - 0.5) < 0.08
     assert abs(model.best_score_ - 0.5) < 0.08  # out of fold: the choice adds a little
+
+
+@pytest.mark.parametrize("target_type", ["classes", "number"])
+def test_test_rows_of_a_fold_say_nothing_about_their_targets(target_type):
+    rng = np.random.default_rng(0)
+    n = 200
+    table = pd.DataFrame({"code": [f"c{c}" for c in rng.integers(0, 60, n)], "x": rng.random(n)})
+    y = rng.integers(0, 3, n)
+    rows = rng.permutation(n)[:150]
+    train, test = np.arange(100), np.arange(100, 150)
+    other = y.copy()
+    other[rows[test]] = (y[rows[test]] + 1) % 3
+
+    def in_fold(targets):
+        encoded = encode_samples(table, targets, target_type)
+        # The scale of a column is that of all rows; only statistics are at stake here.
+        found = encoded.target_features.take(rows).in_fold(encoded.X[rows], train, test)
+        return found[:, :-1] / encoded.encoder.columns_[0].weight
+
+    def naive(row, others):
+        Y = np.eye(3)[y] if target_type == "classes" else y[:, None].astype(float)
+        alike = [j for j in others if table["code"][j] == table["code"][row]]
+        return (Y[alike].sum(axis=0) + 10 * Y[others].mean(axis=0)) / (len(alike) + 10)
+
+    found = in_fold(y)
+    np.testing.assert_allclose(in_fold(other), found)
+    expected = [naive(row, rows[train]) for row in rows[test]]
+    np.testing.assert_allclose(found[test], expected)
