@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.automatic.changing_rows import known_codes, rows_added, rows_forgotten
 from vicinal.automatic.committee import Choice
 from vicinal.features.hat_basis import HatBasis
 from vicinal.features.table_encoder import TableEncoder
@@ -22,7 +24,7 @@ from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import DTYPES, on_host
 from vicinal.voting.explanation import Explanation, NeighborVote, contributions
 from vicinal.voting.forest import Forest
-from vicinal.voting.row_weights import VotingRows
+from vicinal.voting.row_weights import VotingRows, class_prior
 from vicinal.voting.sources import Committee, mean_metric, prepared
 
 
@@ -79,6 +81,7 @@ class VotingModel:
     y_fit_: IndexArray
     row_weights_: FloatArray
     prior_: FloatArray
+    oof_rows_: IndexArray
     metrics_: FloatArray
     knots_: FloatArray | None = None  # missing in models stored before there were hat functions
     chosen_: Sequence[Choice]
@@ -212,6 +215,65 @@ class VotingModel:
         queries, committee = self.unfold(X), self._committee
         winners = committee.class_probabilities(queries).argmax(axis=1)
         return committee.effective_neighbors(queries, winners)
+
+    def add_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Let further rows vote; the metrics stay as they are.
+
+        The model is then the same as one that was prepared with all these rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            Columns as in :meth:`fit`; ``encoder_`` makes numbers of them.
+        y : array-like of shape (n_rows,)
+            Their classes, each of which the fit has seen.
+        sample_weight : array-like of shape (n_rows,), optional
+            What each row counts, where the mean training row of :meth:`fit` counts 1. By
+            default as much as the mean row of its class now.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        They are the last rows of ``X_fit_``, which :meth:`kneighbors` counts from 0. ``prior_``
+        becomes the weighted share of each class among all rows; the weights of the others stay.
+        What tuning has found (``chosen_``, ``best_score_``, ``oof_proba_``, …) stays too: when many
+        rows have come, :meth:`fit` may find better metrics.
+        """
+        X, votes = self._queries(X), known_codes(self.classes_, y)
+        self._let_vote(rows_added(self, X, votes, sample_weight))
+        return self
+
+    def forget_rows(self, rows: ArrayLike) -> Self:
+        """Let some training rows vote no longer; the metrics stay as they are.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            Their numbers, as :meth:`kneighbors` gives them. The rows that remain are numbered
+            from 0 again, in the same order.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Nothing of the rows themselves remains in the model; what was learned from them (metrics,
+        thresholds of forests, statistics of ``encoder_``) does, until the next :meth:`fit`.
+        """
+        check_is_fitted(self)
+        self._let_vote(rows_forgotten(self, rows))
+        return self
+
+    def _let_vote(self, voters: dict[str, NDArray[Any]]) -> None:
+        """Replace the voters, all attributes at once."""
+        codes, weights = voters["y_fit_"], voters["row_weights_"]
+        prior = class_prior(codes, weights, len(self.classes_))
+        n = {"n_samples_fit_": len(codes)}
+        self.__dict__ = {**vars(self), **voters, **n, "prior_": prior}
 
     def unfold(self, X: ArrayLike) -> FloatArray:
         """Columns that ``metrics_`` are about: the features, and their hats where ``knots_`` are.

@@ -28,7 +28,7 @@ from vicinal.model_file.schema import (
     indices,
     output_container,
 )
-from vicinal.voting.votes import LEAVES, LOCAL_LINEAR, VoteName
+from vicinal.voting.votes import FADING, LEAVES, VoteName
 
 FEATURES = (
     Field("n_features_in_", Integer(low=1, size="d")),
@@ -229,9 +229,7 @@ def _check_automatic(model: Any) -> None:
         q = len(forests if member.vote == LEAVES else model.metrics_)
         if max(member.metrics) >= q:
             raise ValueError(f"chosen_ refers to metrics or forests beyond the {q} there are")
-        # Epanechnikov's weights look at the neighbor after the last.
-        fading = member.vote in ("epanechnikov", LOCAL_LINEAR)
-        most = n - 1 if fading else max(n, MOST_VOTERS)
+        most = n - 1 if member.vote in FADING else max(n, MOST_VOTERS)
         if member.n_neighbors > most:
             raise ValueError(f"chosen_ asks for {member.n_neighbors} neighbors of {n} samples")
 

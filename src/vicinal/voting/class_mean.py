@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,14 +11,19 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_scalar, gen_batches
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import MEMORY, NeighborIndex, as_points
-from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit
+from vicinal.learners.fit_input import DTYPES, check_labeled, on_host, store_fit
 from vicinal.learners.parameters import COUNT, OneOf, ParameterConstraints, check_parameters
 from vicinal.voting.neighbor_search import all_search, check_backend, class_search
-from vicinal.voting.row_weights import RowWeights, class_sums
+from vicinal.voting.row_weights import RowWeights, check_row_numbers, class_sums
 from vicinal.voting.sources import prepared
 from vicinal.voting.votes import majorities
 
@@ -101,14 +106,62 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         check_backend(self.backend)
         given = check_labeled(self, X, y, ensure_min_samples=1)
         check_classification_targets(given.y)
-        n = len(given.X)
+        store_fit(self, {**given.attributes, **self._arranged(given.X, given.y)})
+        return self
+
+    def add_rows(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Let further rows X (k, d) of labels y (k,) vote, as if `fit` had seen them at the end.
+
+        In :meth:`kneighbors` they have the numbers after those of the rows before.
+        """
+        X, added = self._queries(X), np.asarray(column_or_1d(on_host(y)))
+        check_consistent_length(X, added)
+        check_classification_targets(added)
+        before, labels = self._training_rows()
+        if (labels.dtype.kind in "OUS") != (added.dtype.kind in "OUS"):
+            raise ValueError(
+                f"y has labels of type {added.dtype}, the training data {labels.dtype}"
+            )
+        X = np.concatenate([before, X.astype(before.dtype)])
+        self._replace_rows(X, np.concatenate([labels, added]))
+        return self
+
+    def forget_rows(self, rows: ArrayLike) -> Self:
+        """Let some rows vote no longer, as if `fit` had not seen them.
+
+        `rows` are their numbers, as :meth:`kneighbors` gives them; the others are then numbered
+        from 0 again, in the same order.
+        """
+        check_is_fitted(self)
+        n = self.n_samples_fit_
+        kept = np.ones(n, dtype=bool)
+        kept[check_row_numbers(rows, n)] = False
+        if not kept.any():
+            raise ValueError(f"all {n} rows would be forgotten, and nobody left to vote")
+        X, labels = self._training_rows()
+        self._replace_rows(X[kept], labels[kept])
+        return self
+
+    def _training_rows(self) -> tuple[FloatArray, NDArray[np.generic]]:
+        """Rows (n, d) and labels (n,), in the order of the training data."""
+        order = np.argsort(self.rows_)
+        labels = np.repeat(self.classes_, np.diff(self.offsets_))
+        return self.references_[order], labels[order]
+
+    def _replace_rows(self, X: FloatArray, y: NDArray[np.generic]) -> None:
+        """Set other training rows, all attributes at once."""
+        self.__dict__ = {**vars(self), **self._arranged(X, y)}
+
+    def _arranged(self, X: FloatArray, y: NDArray[np.generic]) -> dict[str, object]:
+        """The attributes of a fit on rows X (n, d) of labels y (n,)."""
+        n = len(X)
         if self.rule == "vote":
             _check_voters(self.n_neighbors, n)
-        classes, codes = np.unique(given.y, return_inverse=True)
+        classes, codes = np.unique(y, return_inverse=True)
         rows = np.argsort(codes, kind="stable")
         offsets = np.searchsorted(codes[rows], np.arange(len(classes) + 1))
-        references = as_points(given.X[rows], "X")
-        attributes = {
+        references = as_points(X[rows], "X")
+        return {
             "classes_": classes,
             "rows_": rows,
             "offsets_": offsets,
@@ -116,8 +169,6 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
             "n_samples_fit_": n,
             "scale_": _scale(references, offsets),
         }
-        store_fit(self, {**given.attributes, **attributes})
-        return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:
         """Predict the class of every row of X, the one with the largest probability."""

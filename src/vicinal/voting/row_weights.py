@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from vicinal._typing import FloatArray, IndexArray
@@ -32,8 +33,7 @@ class VotingRows:
     def of(cls, codes: IndexArray, weights: FloatArray) -> VotingRows:
         """Rows of these classes and weights; the prior is the weighted share of each class."""
         weights = weights / weights.mean()
-        shares = np.bincount(codes, weights=weights)
-        return cls(codes, weights, shares / shares.sum())
+        return cls(codes, weights, class_prior(codes, weights))
 
     def __getitem__(self, rows: IndexArray) -> VotingRows:
         """Some of the rows, with the prior of all."""
@@ -133,6 +133,12 @@ class RowWeights:
         return csr_array((data, cells % n, starts), shape=(q, n))
 
 
+def class_prior(codes: IndexArray, weights: FloatArray, n_classes: int = 0) -> FloatArray:
+    """(c,) weighted share of each class among rows of codes (n,) and weights (n,)."""
+    sums = np.bincount(codes, weights=weights, minlength=n_classes)
+    return np.asarray(sums / sums.sum())
+
+
 def probabilities(shares: FloatArray, prior: FloatArray) -> FloatArray:
     """(..., c) of the shares (..., c + 1) of classes and prior; the prior is divided as it says."""
     return np.asarray(shares[..., :-1] + shares[..., -1:] * prior)
@@ -175,3 +181,16 @@ def class_sums(
         minlength=q * n_classes,
     )
     return np.asarray(sums.reshape(q, n_classes))
+
+
+def check_row_numbers(rows: ArrayLike, n: int) -> IndexArray:
+    """Row numbers from 0 to n − 1; a ValueError where one is not."""
+    numbers = np.asarray(rows)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise ValueError(
+            f"rows must be row numbers, one integer each; got {numbers.dtype} {numbers.shape}"
+        )
+    numbers = numbers.astype(np.intp)
+    if np.any((numbers < 0) | (numbers >= n)):
+        raise ValueError(f"rows must be from 0 to {n - 1}; got {numbers.min()} to {numbers.max()}")
+    return numbers

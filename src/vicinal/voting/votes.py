@@ -19,6 +19,8 @@ LOCAL_LINEAR: VoteName = "local linear"
 """Not a vote of its own neighbors alone: :mod:`vicinal.voting.local_linear`."""
 LEAVES: VoteName = "leaves"
 """The vote of a forest: :mod:`vicinal.voting.forest`."""
+FADING: tuple[VoteName, ...] = ("epanechnikov", LOCAL_LINEAR)
+"""Votes whose weights look at the neighbor after the last."""
 COUNTED: tuple[VoteName, ...] = ("majority", "epanechnikov")
 SHARPNESS: dict[VoteName, float] = {"gentle": 0.3, "soft": 1.0, "sharp": 3.0}
 """Exponents of the soft votes. At 1 a neighbor weighs what it weighs in the objective."""
