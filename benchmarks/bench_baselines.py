@@ -26,7 +26,7 @@ from sklearn.datasets import load_wine
 from vicinal.learners.itml import ITML, find_bounds
 from vicinal.learners.lmnn import LMNN
 from vicinal.learners.scml import SCML
-from vicinal.learners.weakly_supervised import nearest_triplets, sample_pairs
+from vicinal.supervision import nearest_triplets, sample_pairs
 
 N_ROWS, N_TARGETS, BETA = 2000, 4, 1e-5
 FAST_RATES = (1e-6, 1e-5)

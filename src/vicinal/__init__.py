@@ -1,20 +1,26 @@
 """vicinal learns the distance that a nearest-neighbor model needs."""
 
-from vicinal import plot
+from vicinal import plot, supervision
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.features.table_encoder import TableEncoder
 from vicinal.learners.ann import ANN
 from vicinal.learners.boostmetric import BoostMetric
+from vicinal.learners.covariance import Covariance
 from vicinal.learners.gmml import GMML
 from vicinal.learners.itml import ITML
 from vicinal.learners.ldml import LDML
+from vicinal.learners.lfda import LFDA
 from vicinal.learners.lmnn import LMNN
+from vicinal.learners.lsml import LSML
 from vicinal.learners.mcml import MCML
 from vicinal.learners.mlkr import MLKR
+from vicinal.learners.mmc import MMC
 from vicinal.learners.nca import NCA
 from vicinal.learners.pnca import PNCA
+from vicinal.learners.rca import RCA
 from vicinal.learners.rvml import RVML
 from vicinal.learners.scml import SCML
+from vicinal.learners.sdml import SDML
 from vicinal.model_file import load, save
 from vicinal.objective.soft_average import gamma_for_k, k_for_gamma, soft_average
 from vicinal.reporting import report
@@ -27,17 +33,23 @@ __all__ = [
     "GMML",
     "ITML",
     "LDML",
+    "LFDA",
     "LMNN",
+    "LSML",
     "MCML",
     "MLKR",
+    "MMC",
     "NCA",
     "PNCA",
+    "RCA",
     "RVML",
     "SCML",
+    "SDML",
     "ANNClassifier",
     "ANNSearchCV",
     "BoostMetric",
     "ClassMeanKNN",
+    "Covariance",
     "TableEncoder",
     "__version__",
     "gamma_for_k",
@@ -47,4 +59,5 @@ __all__ = [
     "report",
     "save",
     "soft_average",
+    "supervision",
 ]

@@ -22,6 +22,11 @@ LEARNERS = {
     "GMML": vc.GMML(random_state=0),
     "BoostMetric": vc.BoostMetric(max_iter=20),
     "MCML": vc.MCML(max_iter=30),
+    "LFDA": vc.LFDA(),
+    "MMC": vc.MMC(random_state=0),
+    "LSML": vc.LSML(random_state=0),
+    "SDML": vc.SDML(sparsity=0.0),
+    "RCA": vc.RCA(),
 }
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -57,8 +62,8 @@ def test_g2_deterministic(learner):
     np.testing.assert_array_equal(first, second)
 
 
-# ITML and SCML draw pairs and centers by row: another order is another draw.
-UNSEEDED = [name for name in LEARNERS if name not in ("ITML", "SCML")]
+# ITML, LSML and SCML draw pairs and centers by row: another order is another draw.
+UNSEEDED = [name for name in LEARNERS if name not in ("ITML", "LSML", "SCML")]
 
 
 @pytest.mark.parametrize("name", UNSEEDED)

@@ -22,6 +22,11 @@ LEARNERS = {
     "GMML": vc.GMML(),
     "BoostMetric": vc.BoostMetric(max_iter=3),
     "MCML": vc.MCML(max_iter=3),
+    "LFDA": vc.LFDA(),
+    "MMC": vc.MMC(max_iter=3, random_state=0),
+    "LSML": vc.LSML(max_iter=3, random_state=0),
+    "SDML": vc.SDML(),
+    "RCA": vc.RCA(),
 }
 PACKAGE = str(Path(vc.__file__).parent)
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -130,6 +135,14 @@ def test_wrong_parameters_change_nothing(learner):
         assert same(before, state(changed))
 
 
+WEAK = {
+    "fit_pairs": ([[0, 3], [0, 1], [1, 2], [1, 4]], [1, 0, 0, 1]),
+    "fit_triplets": ([[0, 3, 1], [1, 4, 2], [2, 5, 0]],),
+    "fit_quadruplets": ([[0, 3, 1, 2], [1, 4, 2, 0]],),
+    "fit_chunks": (np.arange(36) % 3,),
+}
+
+
 def test_nothing_is_left_of_an_earlier_fit(learner):
     pandas = pytest.importorskip("pandas")
     X, y = FIRST
@@ -140,12 +153,10 @@ def test_nothing_is_left_of_an_earlier_fit(learner):
     assert not hasattr(learner, "threshold_") or learner.threshold_ != 3.0
     if "refresh_every" in learner.get_params():
         learner.set_params(refresh_every=None)  # given triplets name their targets
-    supervised = getattr(learner, "fit_pairs", None) or getattr(learner, "fit_triplets", None)
-    if hasattr(learner, "fit_pairs"):
-        supervised(X, [[0, 3], [0, 1], [1, 2], [1, 4]], [1, 0, 0, 1])
-    elif hasattr(learner, "fit_triplets"):
-        supervised(X, [[0, 3, 1], [1, 4, 2], [2, 5, 0]])
-    assert (supervised is None) == hasattr(learner, "classes_")
+    kinds = [name for name in WEAK if hasattr(learner, name)]
+    for name in kinds:
+        getattr(learner, name)(X, *WEAK[name])
+    assert (kinds == []) == hasattr(learner, "classes_")
 
 
 def test_mixed_labels_are_named(learner):
@@ -158,6 +169,8 @@ NUMBERS = {
     "regularization": (np.nan, np.inf, -1.0),
     "t": (np.nan, np.inf, -0.1),
     "v": (np.nan, np.inf, -1.0),
+    "balance": (np.nan, np.inf, -1.0),
+    "sparsity": (np.nan, np.inf, -1.0),
     "beta": (np.nan, np.inf, -1.0),
     "ridge": (np.nan, np.inf, -1.0),
     "perplexity": (np.nan, np.inf, 1.0),

@@ -7,7 +7,7 @@ from scipy.special import logsumexp, softmax
 
 from vicinal.learners.boostmetric import LOSSES, Boosting, BoostMetric
 from vicinal.learners.rank_one_metrics import TripletSums, compose, exponential
-from vicinal.learners.weakly_supervised import Triplets, nearest_triplets
+from vicinal.supervision import Triplets, nearest_triplets
 
 V = 1e-7
 

@@ -11,7 +11,7 @@ from vicinal.exceptions import SaturatedStartWarning
 from vicinal.learners.rank_one_metrics import TripletSums
 from vicinal.learners.scml import SCML
 from vicinal.learners.scml_problem import SmoothedHinge, lda_directions, local_lda
-from vicinal.learners.weakly_supervised import nearest_triplets
+from vicinal.supervision import nearest_triplets
 
 
 def margin_columns(X, triplets, bases):

@@ -118,17 +118,23 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         distances : ndarray of shape (n_pairs,)
         """
+        given = self._tuples("pairs", pairs, 2)
+        return np.asarray(np.linalg.norm(self._difference(given[:, 0], given[:, 1]), axis=1))
+
+    def _tuples(self, name: str, given: ArrayLike, width: int) -> FloatArray:
+        """Pairs, triplets or quadruplets of samples (number, width, d), checked."""
         check_is_fitted(self)
-        given: FloatArray = check_array(
-            on_host(pairs), dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name="pairs"
+        tuples: FloatArray = check_array(
+            on_host(given), dtype=DTYPES, allow_nd=True, ensure_2d=False, input_name=name
         )
         d = self.n_features_in_
-        if given.ndim != 3 or given.shape[1:] != (2, d):
+        if tuples.ndim != 3 or tuples.shape[1:] != (width, d):
+            count = {2: "two", 3: "three", 4: "four"}[width]
             raise ValueError(
-                f"pairs must have shape (n_pairs, 2, {d}): two samples of {d} features each; "
-                f"got {given.shape}"
+                f"{name} must have shape (n_{name}, {width}, {d}): {count} samples of {d} "
+                f"features each; got {tuples.shape}"
             )
-        return np.asarray(np.linalg.norm(self._difference(given[:, 0], given[:, 1]), axis=1))
+        return tuples
 
     def pair_score(self, pairs: ArrayLike) -> FloatArray:
         """The similarity within each pair: the negative learned distance.
@@ -162,6 +168,42 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "validation pairs, or set_threshold, before predict_pairs"
             )
         return np.asarray(self.pair_distance(pairs) <= self.threshold_)
+
+    def predict_triplets(self, triplets: ArrayLike) -> NDArray[np.bool_]:
+        """Whether the first sample of each triplet is nearer to the second than to the third.
+
+        Parameters
+        ----------
+        triplets : array-like of shape (n_triplets, 3, n_features)
+
+        Returns
+        -------
+        holds : ndarray of bool of shape (n_triplets,)
+        """
+        given = self._tuples("triplets", triplets, 3)
+        return self.predict_quadruplets(given[:, [0, 1, 0, 2]])
+
+    def predict_quadruplets(self, quadruplets: ArrayLike) -> NDArray[np.bool_]:
+        """Whether the first two samples of each quadruplet are nearer than the last two.
+
+        Parameters
+        ----------
+        quadruplets : array-like of shape (n_quadruplets, 4, n_features)
+
+        Returns
+        -------
+        holds : ndarray of bool of shape (n_quadruplets,)
+        """
+        given = self._tuples("quadruplets", quadruplets, 4)
+        return np.asarray(self.pair_distance(given[:, :2]) < self.pair_distance(given[:, 2:]))
+
+    def triplet_accuracy(self, triplets: ArrayLike) -> float:
+        """The share of the triplets (n_triplets, 3, n_features) that hold."""
+        return float(self.predict_triplets(triplets).mean())
+
+    def quadruplet_accuracy(self, quadruplets: ArrayLike) -> float:
+        """The share of the quadruplets (n_quadruplets, 4, n_features) that hold."""
+        return float(self.predict_quadruplets(quadruplets).mean())
 
     def set_threshold(self, threshold: float) -> Self:
         """Call pairs similar up to this distance."""

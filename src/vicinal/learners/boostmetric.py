@@ -31,8 +31,9 @@ from vicinal.learners.rank_one_metrics import (
     store_composed,
     triplet_data,
 )
-from vicinal.learners.weakly_supervised import TripletLearner, Triplets
+from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.solvers import Progress
+from vicinal.supervision import Triplets
 
 SEPARATED = -1.0
 """ln Σ exp(−ρ) at which every triplet holds by a margin of 1: from here on M need only grow."""

@@ -19,7 +19,8 @@ from vicinal.learners.parameters import (
     OneOf,
     ParameterConstraints,
 )
-from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
+from vicinal.learners.weakly_supervised import PairLearner
+from vicinal.supervision import Pairs, sample_pairs
 
 PAIRS_AT_ONCE = 2**16
 

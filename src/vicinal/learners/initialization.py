@@ -262,8 +262,12 @@ def _inverse_covariance(X: FloatArray) -> FloatArray:
     size = np.trace(covariance) / d
     if not size > 0:
         raise ValueError("prior='covariance' needs samples that differ; all rows of X are equal")
-    covariance /= size
-    if smallest_ratio(covariance) < NEARLY_SINGULAR:
-        covariance += 1e-6 * np.eye(d)
-    inverse = np.linalg.inv(covariance)
+    inverse = np.linalg.inv(invertible(covariance / size)[0])
     return 0.5 * (inverse + inverse.T) / size
+
+
+def invertible(S: FloatArray, ridge: float = 1e-6) -> tuple[FloatArray, bool]:
+    """S ⪰ 0, plus ``ridge`` times its mean eigenvalue where it is nearly singular; and whether."""
+    if smallest_ratio(S) >= NEARLY_SINGULAR:
+        return S, False
+    return S + ridge * (np.trace(S) / len(S)) * np.eye(len(S)), True

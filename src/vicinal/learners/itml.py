@@ -24,9 +24,10 @@ from vicinal.learners.parameters import (
     OneOf,
     ParameterConstraints,
 )
-from vicinal.learners.weakly_supervised import PairLearner, Pairs, sample_pairs
+from vicinal.learners.weakly_supervised import PairLearner
 from vicinal.objective.parametrization import Metric
 from vicinal.solvers import Callback, Progress
+from vicinal.supervision import Pairs, sample_pairs
 
 BOUNDS = ("percentile", "histogram")
 MOST_ROWS = 1414

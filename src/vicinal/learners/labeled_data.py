@@ -154,20 +154,22 @@ def row_weights(
     X: Array, y: ArrayLike | None, sample_weight: ArrayLike | None, class_weight: ClassWeight
 ) -> FloatArray:
     """(n,) sample weight × class weight."""
-    weights = np.ones(len(X))
+    weights: FloatArray = np.ones(len(X))
     if sample_weight is not None:
-        weights = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-        ).copy()
-        if weights.shape != (len(X),):
-            raise ValueError(
-                f"sample_weight must have one entry per sample ({len(X)}), "
-                f"got shape {weights.shape}"
-            )
-        if np.any(weights < 0) or not np.any(weights > 0):
-            raise ValueError("sample_weight must not be negative, nor zero for every sample")
+        weights = check_weights("sample_weight", sample_weight, len(X))
     if class_weight is not None:
         weights = weights * compute_sample_weight(class_weight, y)
+    return np.asarray(weights)
+
+
+def check_weights(name: str, given: ArrayLike, n: int) -> FloatArray:
+    """(n,) a copy of weights, none negative and not all zero."""
+    weights = check_array(given, ensure_2d=False, dtype=np.float64, input_name=name).copy()
+    if weights.shape != (n,):
+        each = "sample" if name == "sample_weight" else "entry"
+        raise ValueError(f"{name} must have one entry per {each} ({n}), got shape {weights.shape}")
+    if np.any(weights < 0) or not np.any(weights > 0):
+        raise ValueError(f"{name} must not be negative, nor zero for every sample")
     return np.asarray(weights)
 
 

@@ -18,8 +18,9 @@ from vicinal.learners.fit_input import FitInput, in_units_of_data
 from vicinal.learners.initialization import median_distance, median_start
 from vicinal.learners.labeled_data import LabeledData, sort_by_class, unlabeled_data
 from vicinal.learners.parameters import NOT_NEGATIVE, OneOf, ParameterConstraints
-from vicinal.learners.weakly_supervised import PairLearner, Pairs
+from vicinal.learners.weakly_supervised import PairLearner
 from vicinal.objective.ldml_objective import LDMLObjective, ListedPairs
+from vicinal.supervision import Pairs
 
 
 class LDML(PairLearner):

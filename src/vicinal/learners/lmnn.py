@@ -31,11 +31,12 @@ from vicinal.learners.parameters import (
     OneOf,
     ParameterConstraints,
 )
-from vicinal.learners.weakly_supervised import TripletLearner, Triplets
+from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.objective.lmnn_objective import LMNNObjective, TripletPush, targets_of_triplets
 from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.pair_sums import pull_matrix
 from vicinal.solvers import Problem
+from vicinal.supervision import Triplets
 
 Supervision: TypeAlias = Callable[[FloatArray], tuple[Comparisons, PushKernel]]
 """Targets and push, given the points among which the nearest are to be taken."""

@@ -30,7 +30,7 @@ from vicinal.learners.parameters import (
     OPTIONAL_COUNT,
     ParameterConstraints,
 )
-from vicinal.learners.weakly_supervised import Triplets
+from vicinal.supervision import Triplets
 
 MarginLoss: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
 """Margins ρ (t,) → the loss of all of them, and u = −∂loss/∂ρ (t,)."""

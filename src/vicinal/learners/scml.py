@@ -37,8 +37,9 @@ from vicinal.learners.scml_problem import (
     local_lda,
     triplet_directions,
 )
-from vicinal.learners.weakly_supervised import TripletLearner, Triplets
+from vicinal.learners.weakly_supervised import TripletLearner
 from vicinal.solvers import Progress, accelerated_projected_gradient
+from vicinal.supervision import Triplets
 
 MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
 BATCH_SIZE = {"dual_averaging": 1, "adagrad": 10}

@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.rank_one_metrics import Composed, TripletSums, compose
-from vicinal.learners.weakly_supervised import Triplets
 from vicinal.solvers import Progress
+from vicinal.supervision import Triplets
 
 RANK_TOLERANCE = 1e-10
 """Singular values of a pool below this fraction of the largest are rounding."""

@@ -1,18 +1,16 @@
-"""Learners from pairs or triplets: the same algorithm, fed by labels or by the user.
+"""Learners from pairs, triplets, quadruplets or chunks, made from labels or given by the user.
 
-Another kind of supervision (quadruplets, chunks of samples that belong together) takes a frozen
-value, a check of what users give, and a base class like those below: ``_learn_labeled`` makes the
-supervision from labels and learns; ``fit_quadruplets`` or ``fit_chunks`` checks what the user gives
-and learns the same way. Learning ends in ``store_fit`` or ``store_solution``.
+Each base class below stands for one kind of supervision: ``_learn_labeled`` makes it from labels
+and learns; ``fit_pairs``, ``fit_triplets``, … checks what the user gives and learns the same way.
+Learning ends in ``store_fit`` or ``store_solution``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
@@ -20,37 +18,9 @@ from vicinal._typing import FloatArray, IndexArray, Seed
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.descent import warn_excluded
 from vicinal.learners.fit_input import FitInput, check_unlabeled
-from vicinal.learners.labeled_data import encode_labels
+from vicinal.learners.labeled_data import check_weights, encode_labels
 from vicinal.learners.parameters import check_parameters
-from vicinal.objective.neighbor_sets import build_comparisons
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs (i, j) of row indices; ``similar`` says which ought to be near each other."""
-
-    i: IndexArray
-    j: IndexArray
-    similar: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.i)
-
-    def where(self, kept: NDArray[np.bool_]) -> Pairs:
-        """The pairs that are marked."""
-        return Pairs(self.i[kept], self.j[kept], self.similar[kept])
-
-
-@dataclass(frozen=True)
-class Triplets:
-    """Triplets (i, j, l) of row indices: i ought to be nearer to j than to l."""
-
-    i: IndexArray
-    j: IndexArray
-    l: IndexArray  # noqa: E741  (the paper's letter)
-
-    def __len__(self) -> int:
-        return len(self.i)
+from vicinal.supervision import Pairs, Triplets, nearest_triplets, sample_quadruplets
 
 
 def check_pairs(pairs: ArrayLike, similar: ArrayLike, n: int) -> Pairs:
@@ -79,6 +49,32 @@ def check_triplets(triplets: ArrayLike, n: int) -> Triplets:
     return Triplets(i, j, l)
 
 
+def check_quadruplets(quadruplets: ArrayLike, n: int) -> IndexArray:
+    """The user's quadruplets (q, 4), checked: a and b ought to be nearer than c and d."""
+    indices = _check_indices("quadruplets", quadruplets, n, width=4)
+    if np.any((indices[:, 0] == indices[:, 1]) & (indices[:, 2] == indices[:, 3])):
+        raise ValueError("quadruplets compares two pairs that join a row with itself each")
+    return indices
+
+
+def check_chunks(chunks: ArrayLike, n: int) -> IndexArray:
+    """The user's chunks (n,), checked, as codes 0 … c − 1, or −1 for rows that are in none."""
+    given = column_or_1d(chunks)
+    if len(given) != n:
+        raise ValueError(f"chunks has {len(given)} entries for {n} samples")
+    if given.dtype.kind == "f" and np.isfinite(given).all() and (given == np.round(given)).all():
+        given = given.astype(np.intp)
+    if given.dtype.kind not in "iu":
+        raise ValueError(
+            f"chunks must hold integers, negative ones for no chunk; got {given.dtype}"
+        )
+    codes = np.full(n, -1, dtype=np.intp)
+    codes[given >= 0] = np.unique(given[given >= 0], return_inverse=True)[1]
+    if not np.any(np.bincount(codes[codes >= 0], minlength=1) > 1):
+        raise ValueError("chunks has no two samples that belong together")
+    return codes
+
+
 def _check_indices(name: str, given: ArrayLike, n: int, width: int) -> IndexArray:
     indices = np.asarray(given)
     if indices.ndim != 2 or indices.shape[1] != width or len(indices) == 0:
@@ -91,76 +87,6 @@ def _check_indices(name: str, given: ArrayLike, n: int, width: int) -> IndexArra
     if indices.min() < 0 or indices.max() >= n:
         raise ValueError(f"{name} names rows outside 0 … {n - 1}")
     return indices.astype(np.intp)
-
-
-def sample_pairs(codes: IndexArray, n_pairs: int, rng: np.random.RandomState) -> Pairs:
-    """Distinct pairs i ≠ j drawn from labels, half of them similar, half dissimilar.
-
-    Within each half every unordered pair is equally likely; where fewer exist than asked for, all
-    are taken. The order is: similar ones first, each half sorted.
-
-    Parameters
-    ----------
-    codes : (n,)
-        Class codes 0 … c − 1.
-    """
-    n = len(codes)
-    half = max(1, n_pairs // 2)
-    halves = []
-    for same in (True, False):
-        found = np.empty((0, 2), dtype=np.intp)
-        sizes = np.bincount(codes)
-        within = int((sizes * (sizes - 1) // 2).sum())
-        available = within if same else n * (n - 1) // 2 - within
-        if available <= 2 * half:
-            i, j = np.triu_indices(n, 1)
-            kept = (codes[i] == codes[j]) == same
-            found = np.stack([i[kept], j[kept]], axis=1)
-            if len(found) > half:
-                found = found[np.sort(rng.choice(len(found), half, replace=False))]
-        while len(found) < min(half, available):
-            drawn = rng.randint(n, size=(4 * half, 2))
-            drawn = np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1)
-            drawn = drawn[(codes[drawn[:, 0]] == codes[drawn[:, 1]]) == same]
-            found, first = np.unique(np.concatenate([found, drawn]), axis=0, return_index=True)
-            # Keep those drawn first: a cut of the sorted list would prefer small indices.
-            found = found[np.sort(np.argsort(first)[:half])]
-        halves.append(found)
-    indices = np.concatenate(halves)
-    similar = np.repeat([True, False], [len(halves[0]), len(halves[1])])
-    return Pairs(indices[:, 0], indices[:, 1], similar)
-
-
-def nearest_triplets(
-    X: FloatArray, codes: IndexArray, n_similar: int, n_dissimilar: int
-) -> Triplets:
-    """For every row, its nearest of the class × its nearest of the others (Euclidean, stable).
-
-    Rows without one of either kind give none. Sorted by anchor, then by the similar, then by the
-    dissimilar neighbor, nearest first.
-    """
-    order = np.argsort(codes, kind="stable")
-    offsets = np.searchsorted(codes[order], np.arange(codes.max() + 2))
-    X = _comparable(X)[order]
-    sets = build_comparisons(X, offsets, similar=n_similar, dissimilar=n_dissimilar)
-    assert sets.similar is not None
-    assert sets.dissimilar is not None
-    position = np.argsort(order, kind="stable")  # the sorted row of every row of X
-    n_similar_of, n_dissimilar_of = sets.similar.counts[position], sets.dissimilar.counts[position]
-    sizes = n_similar_of * n_dissimilar_of
-    i = np.repeat(np.arange(len(codes)), sizes)
-    place = np.arange(len(i)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # among those of i
-    first, second = np.divmod(place, n_dissimilar_of[i])
-    j = order[sets.similar.indices[sets.similar.indptr[position[i]] + first]]
-    l = order[sets.dissimilar.indices[sets.dissimilar.indptr[position[i]] + second]]  # noqa: E741
-    return Triplets(i, j, l)
-
-
-def _comparable(X: FloatArray) -> FloatArray:
-    """X times a power of two: exact, distances compare as before, and none overflows."""
-    X = X.astype(np.float64)
-    _, exponent = np.frexp(np.abs(X).max())
-    return np.ldexp(X, -exponent)
 
 
 class PairLearner(MetricLearner):
@@ -235,4 +161,72 @@ class TripletLearner(MetricLearner):
         self, given: FitInput, triplets: Triplets, codes: IndexArray | None
     ) -> None:
         """Learn from the triplets, and set all attributes at the end."""
+        raise NotImplementedError
+
+
+class QuadrupletLearner(MetricLearner):
+    """Learns from quadruplets. Subclasses say what is learned of them."""
+
+    n_quadruplets: int | None
+    random_state: Seed
+
+    def _learn_labeled(self, given: FitInput) -> None:
+        classes, codes = encode_labels(given.y)
+        number = 20 * len(classes) ** 2 if self.n_quadruplets is None else int(self.n_quadruplets)
+        rng = check_random_state(self.random_state)
+        quadruplets = sample_quadruplets(codes, number, rng)
+        if len(quadruplets) == 0:
+            raise ValueError("the labels give no two samples of one class, hence no quadruplet")
+        self._learn_quadruplets(given.adding(classes_=classes), quadruplets, None)
+
+    def fit_quadruplets(
+        self, X: ArrayLike, quadruplets: ArrayLike, weights: ArrayLike | None = None
+    ) -> Self:
+        """Learn the metric from given quadruplets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        quadruplets : array-like of int of shape (n_quadruplets, 4)
+            Row indices (a, b, c, d) of X: a and b ought to be nearer to each other than c and d.
+        weights : array-like of shape (n_quadruplets,), optional
+            What each of them counts, relative to the others; alike where none are given.
+        """
+        given = check_unlabeled(self, X)
+        check_parameters(self)
+        checked = check_quadruplets(quadruplets, len(given.X))
+        shares = None if weights is None else check_weights("weights", weights, len(checked))
+        self._learn_quadruplets(given, checked, shares)
+        return self
+
+    def _learn_quadruplets(
+        self, given: FitInput, quadruplets: IndexArray, weights: FloatArray | None
+    ) -> None:
+        """Learn from the quadruplets, and set all attributes at the end."""
+        raise NotImplementedError
+
+
+class ChunkLearner(MetricLearner):
+    """Learns from chunks of samples that belong together; with labels, the classes are these."""
+
+    def _learn_labeled(self, given: FitInput) -> None:
+        classes, codes = encode_labels(given.y)
+        self._learn_chunks(given.adding(classes_=classes), codes)
+
+    def fit_chunks(self, X: ArrayLike, chunks: ArrayLike) -> Self:
+        """Learn the metric from given chunks.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        chunks : array-like of int of shape (n_samples,)
+            The chunk of every sample; negative numbers mean that it is in none.
+        """
+        given = check_unlabeled(self, X)
+        check_parameters(self)
+        self._learn_chunks(given, check_chunks(chunks, len(given.X)))
+        return self
+
+    def _learn_chunks(self, given: FitInput, chunks: IndexArray) -> None:
+        """Learn from the chunk of every sample (−1: in none), and set all attributes at the end."""
         raise NotImplementedError

@@ -48,6 +48,7 @@ RUN = (
     Field("history_", Evidence()),
     Field("n_iter_", Integer()),
 )
+REGULARIZED = Field("regularized_", flag)
 EXCLUDED = (Field("n_excluded_", Integer()),)
 NEIGHBOR = (*METRIC, *RUN, *EXCLUDED, Field("solver_", Text()))
 COMPOSITION = (
@@ -109,7 +110,19 @@ STATES = {
     "MCML": (*METRIC, *RUN, *EXCLUDED),
     "LDML": (*METRIC, *RUN, Field("bias_", StoredNumber())),
     "ITML": (*METRIC, *RUN, Field("n_pairs_", Integer()), Field("bounds_", StoredArray((2,)))),
-    "GMML": (*METRIC, *OUTCOME, Field("regularized_", flag)),
+    "GMML": (*METRIC, *OUTCOME, REGULARIZED),
+    "MMC": (*METRIC, *RUN, REGULARIZED),
+    "LSML": (*METRIC, *RUN),
+    "SDML": (
+        *METRIC,
+        *OUTCOME,
+        Field("sparse_matrix_", StoredArray(("d", "d"))),
+        Field("objective_", StoredNumber(unlimited=True)),
+        Field("n_iter_", Integer()),
+    ),
+    "RCA": (*METRIC, *OUTCOME, REGULARIZED),
+    "LFDA": (*METRIC, *OUTCOME, REGULARIZED, Field("eigenvalues_", Evidence())),
+    "Covariance": (*METRIC, *OUTCOME),
     "SCML": COMPOSITION,
     "BoostMetric": (*COMPOSITION, Field("eigenvalues_", Evidence())),
 }

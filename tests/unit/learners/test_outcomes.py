@@ -100,7 +100,7 @@ def test_the_hinge_loss_of_an_iterate_is_not_computed_again(wine, monkeypatch):
 
 def test_smoothed_hinge_is_evaluated_on_all_rows(wine):
     from vicinal.learners.rank_one_metrics import TripletSums
-    from vicinal.learners.weakly_supervised import nearest_triplets
+    from vicinal.supervision import nearest_triplets
 
     X, y = wine
     problem = SmoothedHinge(TripletSums(X, nearest_triplets(X, y, 1, 1)), np.eye(13), 0.1, 1e-3)

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from vicinal.learners.weakly_supervised import (
-    check_pairs,
-    check_triplets,
+from vicinal.learners.weakly_supervised import check_pairs, check_triplets
+from vicinal.supervision import (
+    chunks_from_labels,
     nearest_triplets,
+    pairs_from_labels,
+    quadruplets_from_labels,
     sample_pairs,
+    triplets_from_labels,
 )
 
 
@@ -173,3 +176,60 @@ def test_ties_of_nearest_triplets_are_stable():
 def test_no_triplets_without_two_of_a_class():
     with pytest.raises(ValueError, match="both a similar and a dissimilar"):
         nearest_triplets(np.eye(3), np.arange(3), 1, 1)
+
+
+PARTLY_KNOWN = np.array([0, 1, -1, 0, 2, 1, -1, 0, 2, 2, 1, 0])
+NAMED = np.array(["a", "b", "c"])[[0, 1, 0, 2, 1, 0, 2, 2, 1, 0]]
+
+
+def test_pairs_of_known_labels():
+    pairs, similar = pairs_from_labels(PARTLY_KNOWN, random_state=0)
+    assert len({tuple(pair) for pair in pairs.tolist()}) == 45  # all pairs of ten known rows
+    assert_array_equal(similar, PARTLY_KNOWN[pairs[:, 0]] == PARTLY_KNOWN[pairs[:, 1]])
+    assert (PARTLY_KNOWN[pairs] >= 0).all()
+    few, _ = pairs_from_labels(PARTLY_KNOWN, 6, random_state=1)
+    assert_array_equal(few, pairs_from_labels(PARTLY_KNOWN, 6, random_state=1)[0])
+    assert few.shape == (6, 2)
+
+
+def test_triplets_of_known_labels():
+    X = np.arange(12.0)[:, None] ** 1.1
+    triplets = triplets_from_labels(X, PARTLY_KNOWN, 2, 3)
+    i, j, l = PARTLY_KNOWN[triplets].T  # noqa: E741
+    assert_array_equal(i, j)
+    assert (i != l).all()
+    assert (PARTLY_KNOWN[triplets] >= 0).all()
+    assert len(triplets) == 10 * 2 * 3
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        triplets_from_labels(X[1:], PARTLY_KNOWN)
+
+
+def test_quadruplets_of_known_labels():
+    quadruplets = quadruplets_from_labels(PARTLY_KNOWN, 8, random_state=0)
+    a, b, c, d = PARTLY_KNOWN[quadruplets].T
+    assert len(quadruplets) == 8
+    assert_array_equal(a, b)
+    assert (c != d).all()
+    assert min(a.min(), c.min(), d.min()) >= 0
+    assert len(quadruplets_from_labels(PARTLY_KNOWN)) == 12  # as many as similar pairs
+    assert_array_equal(quadruplets, quadruplets_from_labels(PARTLY_KNOWN, 8, random_state=0))
+
+
+def test_chunks_of_known_labels():
+    chunks = chunks_from_labels(PARTLY_KNOWN, 4, 2, random_state=0)
+    assert_array_equal(np.bincount(chunks[chunks >= 0]), [2, 2, 2, 2])
+    for chunk in range(4):
+        assert len(set(PARTLY_KNOWN[chunks == chunk].tolist())) == 1
+    assert (chunks[PARTLY_KNOWN < 0] == -1).all()
+    assert_array_equal(chunks, chunks_from_labels(PARTLY_KNOWN, 4, 2, random_state=0))
+    drawn = {tuple(chunks_from_labels(PARTLY_KNOWN, 2, random_state=s)) for s in range(20)}
+    assert len(drawn) > 10
+    with pytest.raises(ValueError, match="maximum number of chunks is 4"):
+        chunks_from_labels(PARTLY_KNOWN, 5)
+
+
+def test_names_are_labels_and_all_unknown_is_an_error():
+    pairs, similar = pairs_from_labels(NAMED, 10, random_state=0)
+    assert_array_equal(similar, NAMED[pairs[:, 0]] == NAMED[pairs[:, 1]])
+    with pytest.raises(ValueError, match="no known label"):
+        pairs_from_labels([-1, -1])
