@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	-c constraints.txt
 
 export MPLBACKEND ?= Agg
 
@@ -18,16 +20,21 @@ help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /|/' \
 		| awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
 
-# The build backend is installed first, pinned like all the rest, and used as it is.
-$(STAMP): pyproject.toml constraints.txt
+# The build backend is installed first, pinned like all the rest, and used as it is. What the demo
+# needs comes by itself; the tools of the other targets (PyTorch among them) only with $(STAMP).
+$(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) hatchling
-	$(PIP_INSTALL) --no-build-isolation -e '.[dev,report]'
+	$(PIP_INSTALL) --no-build-isolation -e .
+	@touch $@
+
+$(STAMP): $(CORE)
+	$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
 	@touch $@
 
 install: $(STAMP)  ## make the virtual environment
 
-demo: $(STAMP)  ## run examples/demo.py
+demo: $(CORE)  ## run examples/demo.py: installs the library alone
 	$(BIN)/python examples/demo.py
 
 test: lint types imports unit examples docs  ## all checks: what must pass before a change is merged
@@ -49,8 +56,8 @@ examples: $(STAMP)  ## run every script in examples/
 	@set -e; for script in $(wildcard examples/*.py); do \
 		echo "$(BIN)/python $$script"; $(BIN)/python -W error "$$script" > /dev/null; done
 
-docs: $(STAMP)  ## build the pages into build/site; warnings are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+docs: $(STAMP)  ## build the pages and the gallery into build/site; warnings are errors
+	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/site
 
 shape: $(STAMP)  ## figures of the package: modules, lines, lengths, depth; 1 where a limit is exceeded
 	$(BIN)/python tools/shape.py
@@ -64,6 +71,6 @@ bench: $(STAMP)  ## run every benchmarks/bench_*.py
 		echo "$(BIN)/python $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove the virtual environment, caches and outputs
-	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache \
-		.pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/api/backreferences \
+		.coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples experiments tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -49,8 +49,8 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     of the best then predicts
 
     .. math:: p_c(x) = \sum_v \frac{w_v}{F} \sum_{f \le F}
-              \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac12 \pi_c}
-                   {\sum_{j \in N_{vf}(x)} v_j + \frac12}
+              \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac{1}{2} \pi_c}
+                   {\sum_{j \in N_{vf}(x)} v_j + \frac{1}{2}}
 
     where :math:`N_{vf}(x)` are the K nearest training rows under member v's metric of fold f,
     :math:`v_j` their votes (:func:`~vicinal.voting.votes.vote_weights`) and :math:`\pi` the

@@ -98,7 +98,7 @@ class VotingModel:
 
         Returns
         -------
-        weights : sparse array of shape (n_queries, n_samples_fit_)
+        weights : sparse array of shape (n_queries, ``n_samples_fit_``)
         prior_share : (n_queries,) array
             What the class shares contribute: with Y the one-hot labels of the training rows,
             ``predict_proba(X) = weights @ Y + prior_share[:, None] * prior_``.

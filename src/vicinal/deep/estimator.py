@@ -99,7 +99,7 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         The vote among the embeddings of all training samples.
     temperature_ : float
         T of the loss.
-    validation_accuracy_, validation_loss_ : ndarray of shape (n_iter_,)
+    validation_accuracy_, validation_loss_ : ndarray of shape (``n_iter_``,)
         After every epoch. Without validation rows the accuracy is 0 and the
         loss that of the training rows.
     best_epoch_, n_iter_ : int

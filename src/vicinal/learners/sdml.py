@@ -53,7 +53,8 @@ class SDML(PairLearner):
         is always a solution; beyond, it may be an error. Neither the number of pairs nor the
         units of X matter with prior="covariance".
     sparsity : float, default=0.1
-        λ = sparsity · max_{k≠l} |K_kl|. At 0 nothing is set to zero, from 1 on M is diagonal.
+        λ = sparsity · max ``|K_kl|`` over k ≠ l. At 0 nothing is set to zero, from 1 on M is
+        diagonal.
     prior : {"identity", "covariance"} or array (n_features, n_features), default="identity"
         A₀, positive definite. "covariance" is the inverse covariance of X.
     n_pairs : int, default=None

@@ -57,7 +57,7 @@ class ANNSearchCV(
 
     The error of a setting is its mean over the folds,
 
-    .. math:: re(\alpha, \gamma, K) = \frac1F \sum_{f=1}^{F}
+    .. math:: re(\alpha, \gamma, K) = \frac{1}{F} \sum_{f=1}^{F}
               \text{share of the test rows of fold } f \text{ that K-NN misclassifies}
 
     with the metric that the estimator learns at (α, γ) from the fold's training rows, which are

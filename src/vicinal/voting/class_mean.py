@@ -267,7 +267,7 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        weights : sparse array of shape (n_queries, n_samples_fit_)
+        weights : sparse array of shape (n_queries, ``n_samples_fit_``)
             With Y the one-hot labels of the training rows, ``predict_proba(X) = weights @ Y``, up
             to rounding.
         prior_share : (n_queries,) array

@@ -36,7 +36,8 @@ def local_linear_weights(
               \qquad \lambda = \rho \operatorname{tr}(S) / m.
 
     The :math:`b_j` sum to 1 and may be negative. The prior has the share
-    :math:`\frac12 / (1 / \sum_j b_j^2 + \frac12)`, as after a vote of :math:`1 / \sum b_j^2` rows.
+    :math:`\frac{1}{2} / (1 / \sum_j b_j^2 + \frac{1}{2})`, as after a vote of
+    :math:`1 / \sum b_j^2` rows.
 
     Parameters
     ----------

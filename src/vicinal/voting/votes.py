@@ -45,7 +45,7 @@ def vote_weights(neighbors: Neighbors, weights: FloatArray, vote: VoteName, k: i
     * gentle, soft, sharp: :math:`v_j = e^{H} r_j`, with :math:`r_j \propto w_j e^{-s d_j}` of sum
       1 and entropy H, so that they have as many votes as they have effective neighbors.
 
-    Its weight is :math:`v_j / (\sum_j v_j + \frac12)`, and the prior has the rest.
+    Its weight is :math:`v_j / (\sum_j v_j + \frac{1}{2})`, and the prior has the rest.
 
     Parameters
     ----------
