@@ -1,4 +1,4 @@
-"""The fit of ``ANNClassifier``: fold, descend, score out of fold, choose."""
+"""The fit of the automatic models: fold, descend, score out of fold, choose."""
 
 from __future__ import annotations
 
@@ -16,22 +16,14 @@ from vicinal.automatic.committee import (
     CANDIDATES,
     Candidate,
     Choice,
+    Judge,
     Scores,
-    calibration_error,
-    fit_exponent,
     greedy_weights,
-    out_of_fold,
-    rank,
-    score_candidates,
-    score_forests,
-    score_lines,
 )
 from vicinal.automatic.metric_path import (
     EUCLID,
-    ITERATES,
     MetricName,
     Parts,
-    Paths,
     Samples,
     descents_in,
     metric_path,
@@ -39,12 +31,13 @@ from vicinal.automatic.metric_path import (
     starting_metric,
     starts_in,
 )
+from vicinal.automatic.tuning_rows import TuningRows
 from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
 from vicinal.features.target_statistics import TargetFeatures
-from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
+from vicinal.validation.folds import Fold, stratified_folds, stratified_sample
 from vicinal.validation.schedule import Schedule, run_tasks
 from vicinal.voting.forest import Forest
-from vicinal.voting.row_weights import VotingRows, calibrate, probabilities
+from vicinal.voting.row_weights import probabilities
 from vicinal.voting.votes import LEAVES
 
 N_FOLDS = 5
@@ -75,6 +68,17 @@ class TuningProgress:
 
 
 @dataclass(frozen=True)
+class OutOfFold:
+    """Predictions (t, c) for the tuning rows by what was not learned from them."""
+
+    predictions: FloatArray
+    strength: float
+    """Of the calibration."""
+    before: FloatArray | None = None
+    """The same before calibration, if there was one."""
+
+
+@dataclass(frozen=True)
 class TuningOutcome:
     """Everything a fit has found."""
 
@@ -84,13 +88,10 @@ class TuningOutcome:
     chosen: list[Choice]
     cv_results: dict[str, NDArray[np.generic]]
     oof_rows: IndexArray
-    oof_proba: FloatArray
+    oof: OutOfFold
     histories: dict[str, FloatArray]
     timed_out: bool
     forests: list[Forest] | None = None
-    exponent: float = 1.0
-    calibration_error: FloatArray | None = None
-    """(2,) expected calibration error out of fold, before and after calibration."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,8 @@ class _Decision:
 
     metrics: FloatArray
     chosen: list[Choice]
-    oof_proba: FloatArray
+    oof: OutOfFold
     forests: list[Forest] | None = None
-    exponent: float = 1.0
-    calibration_error: FloatArray | None = None
 
 
 class AutomaticFit:
@@ -117,7 +116,7 @@ class AutomaticFit:
         mode: str,
         members: Sequence[str],
         X: FloatArray,
-        voters: VotingRows,
+        voters: TuningRows,
         groups: IndexArray | None,
         effort: float,
         rng: np.random.RandomState,
@@ -126,7 +125,7 @@ class AutomaticFit:
         self._mode = mode
         self._members = tuple(members) if mode == "committee" else ("linear",)
         limit = round(effort * TUNING_ROWS)
-        self.rows = stratified_sample(voters.codes, limit, at_least=MIN_MEMBERS, random_state=rng)
+        self.rows = stratified_sample(voters.strata, limit, at_least=MIN_MEMBERS, random_state=rng)
         basis = HatBasis.of(X) if "hat" in self._members and worth_expanding(X) else None
         X = X[self.rows]
         self._samples = Samples(
@@ -145,14 +144,14 @@ class AutomaticFit:
 
     def _usable_folds(self, rng: np.random.RandomState) -> list[Fold]:
         samples = self._samples
-        codes = samples.voters.codes
-        repeats = REPEATS if len(codes) < FEW_ROWS else 1
+        strata = samples.voters.strata
+        repeats = REPEATS if len(strata) < FEW_ROWS else 1
         folds = [
             fold
             for _ in range(repeats)
-            for fold in stratified_folds(N_FOLDS, codes, samples.groups, rng)
+            for fold in stratified_folds(N_FOLDS, strata, samples.groups, rng)
         ]
-        return usable_folds(folds, codes)
+        return samples.voters.usable_folds(folds)
 
     def run(self, schedule: Schedule, report: Callable[[TuningProgress], object]) -> TuningOutcome:
         """Tune, then choose a committee, or one metric that is learned again from all rows.
@@ -165,22 +164,24 @@ class AutomaticFit:
         counter = _Counter(len(descents) * len(parts), report)
         forests = self._forests(schedule)
         paths = run_descents(parts, descents, schedule, counter.count)
-        scores = score_candidates(self._samples, self._folds, paths.metrics, schedule)
-        if self._mode == "committee" and not schedule.deadline.is_over():
-            scores = score_lines(self._samples, self._folds, paths.metrics, scores, schedule)
+        judge = Judge(self._samples, self._folds, paths.metrics, forests)
+        scores = judge.neighbor_scores(schedule)
+        voters, in_committee = self._samples.voters, self._mode == "committee"
+        if (in_committee or voters.lines_alone) and not schedule.deadline.is_over():
+            scores = judge.with_lines(scores, schedule)
         if forests:
-            scores = score_forests(self._samples, self._folds, forests, scores, schedule)
-        complete = len(paths.metrics) == len(starts) + len(descents) * len(ITERATES)
+            scores = judge.with_forests(scores, schedule)
+        complete = len(paths.metrics) == len(starts) + len(descents) * len(voters.iterates)
         outcome = (
-            self._committee(paths, forests, scores)
-            if self._mode == "committee"
-            else self._single(scores, schedule)
+            self._committee(judge, scores)
+            if in_committee
+            else self._single(judge, scores, schedule)
         )
         metrics, basis = drop_unused_hats(outcome.metrics, self._samples.basis)
         return TuningOutcome(
             metrics=metrics,
             basis=basis,
-            cv_results=_cv_results(scores),
+            cv_results=_cv_results(scores, voters),
             oof_rows=self.rows,
             histories=paths.histories,
             timed_out=schedule.deadline.is_over() and not complete,
@@ -199,8 +200,6 @@ class AutomaticFit:
 
     def _forests(self, schedule: Schedule) -> dict[MetricName, list[Forest]]:
         """Forests of all leaf sizes and folds; none where they are not wanted or time is up."""
-        from sklearn.tree import DecisionTreeClassifier
-
         if "forest" not in self._members or schedule.deadline.is_over():
             return {}
         samples, f = self._samples, len(self._folds)
@@ -210,10 +209,10 @@ class AutomaticFit:
             leaf, fold = task
             train = self._folds[fold].train
             features = samples.in_fold(fold)[train, :d]
-            tree = DecisionTreeClassifier(max_features="sqrt", min_samples_leaf=leaf)
-            codes, weights = samples.voters.codes[train], samples.voters.weights[train]
-            seed = self._seed + fold
-            return Forest.grow(tree, max(1, TREES // f), features, codes, weights, seed)
+            voters, seed = samples.voters[train], self._seed + fold
+            targets, weights = voters.tree_targets(), voters.weights
+            n_trees = max(1, TREES // f)
+            return Forest.grow(voters.tree(leaf), n_trees, features, targets, weights, seed)
 
         tasks = [(leaf, fold) for leaf in LEAF_SIZES for fold in range(f)]
         with _quiet():
@@ -223,13 +222,12 @@ class AutomaticFit:
             for i, leaf in enumerate(LEAF_SIZES)
         }
 
-    def _committee(
-        self, paths: Paths, forests: dict[MetricName, list[Forest]], scores: Scores
-    ) -> _Decision:
+    def _committee(self, judge: Judge, scores: Scores) -> _Decision:
         candidates = self._eligible(scores)
         voters = self._samples.voters
-        shares = np.array([self._out_of_fold(scores, candidate) for candidate in candidates])
-        weights = greedy_weights(probabilities(shares, voters.prior), voters.codes, voters.weights)
+        shares = np.array([judge.shares(scores, candidate) for candidate in candidates])
+        predictions = probabilities(shares, voters.prior)
+        weights = greedy_weights(predictions, voters.targets, voters.weights)
         seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
         seats: dict[bool, list[MetricName]] = {False: [], True: []}  # metrics, and forests
         for candidate, _ in seated:
@@ -241,31 +239,31 @@ class AutomaticFit:
             first = seats[c.vote == LEAVES].index(c.metric) * f
             chosen.append(_choice(c, w, tuple(range(first, first + f))))
         # Distances between rows need a metric, even if only forests vote.
-        factors = [L for name in seats[False] for L in paths.metrics[name]]
-        factors = factors or paths.metrics[MetricName(EUCLID, 0)][:1]
+        factors = [L for name in seats[False] for L in judge.metrics[name]]
+        factors = factors or judge.metrics[MetricName(EUCLID, 0)][:1]
         mean = np.tensordot(weights, shares, axes=1)
-        exponent = fit_exponent(mean, voters)
+        strength = voters.calibration(mean)
         before, after = (
-            probabilities(calibrate(mean, tau), voters.prior) for tau in (1.0, exponent)
+            probabilities(voters.calibrated(mean, by), voters.prior)
+            for by in (voters.no_calibration, strength)
         )
         return _Decision(
             _stack(factors),
             chosen,
-            after,
-            [forest for name in seats[True] for forest in forests[name]] or None,
-            exponent,
-            np.array([calibration_error(P, voters) for P in (before, after)]),
+            OutOfFold(after, strength, before),
+            [forest for name in seats[True] for forest in judge.forests[name]] or None,
         )
 
     def _eligible(self, scores: Scores) -> list[Candidate]:
         """The best candidates of the kinds that are wanted, and all forests."""
-        ranked = [scores.candidates[i] for i in rank(scores.errors, scores.log_losses)]
+        ranked = [scores.candidates[i] for i in self._samples.voters.rank(scores.losses)]
         wanted = [c for c in ranked if _kind_of(c.metric.configuration) in self._members] or ranked
         best = wanted[:CANDIDATES]
         return best + [c for c in wanted[CANDIDATES:] if c.vote == LEAVES]
 
-    def _single(self, scores: Scores, schedule: Schedule) -> _Decision:
-        best = scores.candidates[rank(scores.errors, scores.log_losses)[0]]
+    def _single(self, judge: Judge, scores: Scores, schedule: Schedule) -> _Decision:
+        voters = self._samples.voters
+        best = scores.candidates[voters.rank(scores.losses)[0]]
         (parts,) = self._parts([None], schedule)
         name, iterate = best.metric.configuration, best.metric.iterate
         starts = starts_in(parts)
@@ -274,11 +272,9 @@ class AutomaticFit:
         else:
             descent = next(d for d in descents_in(parts) if d.name == name)
             L = metric_path(parts[descent.space], descent, iterates=(iterate,)).iterates[iterate]
-        P = probabilities(self._out_of_fold(scores, best), self._samples.voters.prior)
-        return _Decision(L[None], [_choice(best, 1.0, (0,))], P)
-
-    def _out_of_fold(self, scores: Scores, candidate: Candidate) -> FloatArray:
-        return out_of_fold(self._samples, self._folds, scores, candidate)
+        P = probabilities(judge.shares(scores, best), voters.prior)
+        oof = OutOfFold(P, voters.no_calibration)
+        return _Decision(L[None], [_choice(best, 1.0, (0,))], oof)
 
 
 def _stack(factors: list[FloatArray]) -> FloatArray:
@@ -308,8 +304,8 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _cv_results(scores: Scores) -> dict[str, NDArray[np.generic]]:
-    order = rank(scores.errors, scores.log_losses)
+def _cv_results(scores: Scores, voters: TuningRows) -> dict[str, NDArray[np.generic]]:
+    order = voters.rank(scores.losses)
     ranks = np.empty(len(order), dtype=np.intp)
     ranks[order] = np.arange(1, len(order) + 1)
     return {
@@ -317,8 +313,10 @@ def _cv_results(scores: Scores) -> dict[str, NDArray[np.generic]]:
         "iterate": np.array([c.metric.iterate for c in scores.candidates]),
         "vote": np.array([c.vote for c in scores.candidates]),
         "n_neighbors": np.array([c.n_neighbors for c in scores.candidates]),
-        "mean_test_error": scores.errors,
-        "mean_test_log_loss": scores.log_losses,
+        **{
+            f"mean_test_{name}": losses
+            for name, losses in zip(voters.loss_names, scores.losses.T, strict=True)
+        },
         "rank_test_score": ranks,
     }
 

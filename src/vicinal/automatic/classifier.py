@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.automatic_fit import MEMBERS, AutomaticFit, TuningOutcome, TuningProgress
-from vicinal.automatic.committee import describe
+from vicinal.automatic.class_rows import ClassRows, calibration_error
+from vicinal.automatic.description import describe
 from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
@@ -35,7 +36,6 @@ from vicinal.learners.parameters import (
     check_parameters,
 )
 from vicinal.validation.schedule import Deadline, Schedule, thread_count
-from vicinal.voting.row_weights import VotingRows
 
 
 class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
@@ -202,7 +202,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         given = check_labeled(self, encoded.X, y)
         classes, codes = encode_labels(given.y)
         weights = row_weights(given.X, given.y, sample_weight, self.class_weight)
-        rows = VotingRows.of(codes, weights)
+        rows = ClassRows.of(codes, weights)
         groups = None if groups is None else encode_groups(groups, given.X)
         if encoder is None:
             names: Any = given.attributes.get("feature_names_in_")
@@ -231,7 +231,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         return self
 
     def _tune(
-        self, samples: EncodedSamples, rows: VotingRows, groups: IndexArray | None
+        self, samples: EncodedSamples, rows: ClassRows, groups: IndexArray | None
     ) -> TuningOutcome:
         rng = check_random_state(self.random_state)
         members = MEMBERS if self.members is None else self.members
@@ -265,7 +265,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Mean of the members' probabilities, calibrated, (n, c); rows sum to 1."""
         X = self._queries(X)
-        P = self._committee.class_probabilities(self._expanded(X))
+        P = self._committee.predictions(self._expanded(X))
         return P.astype(X.dtype, copy=False)
 
     def report(self) -> str:
@@ -274,9 +274,13 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         return describe(self)
 
 
-def _found(outcome: TuningOutcome, rows: VotingRows) -> dict[str, object]:
+def _found(outcome: TuningOutcome, rows: ClassRows) -> dict[str, object]:
     """The fitted attributes that tuning has found."""
-    tuned, hits = rows[outcome.oof_rows], outcome.oof_proba.argmax(axis=1)
+    tuned, oof = rows[outcome.oof_rows], outcome.oof
+    hits = oof.predictions.argmax(axis=1)
+    errors = None
+    if oof.before is not None:
+        errors = np.array([calibration_error(P, tuned) for P in (oof.before, oof.predictions)])
     return {
         "metrics_": outcome.metrics,
         "chosen_": outcome.chosen,
@@ -284,10 +288,10 @@ def _found(outcome: TuningOutcome, rows: VotingRows) -> dict[str, object]:
         "cv_results_": outcome.cv_results,
         "histories_": outcome.histories,
         "oof_rows_": outcome.oof_rows,
-        "oof_proba_": outcome.oof_proba,
+        "oof_proba_": oof.predictions,
         "best_score_": float(np.average(hits == tuned.codes, weights=tuned.weights)),
         "timed_out_": outcome.timed_out,
         "forests_": outcome.forests,
-        "exponent_": outcome.exponent,
-        "calibration_error_": outcome.calibration_error,
+        "exponent_": oof.strength,
+        "calibration_error_": errors,
     }

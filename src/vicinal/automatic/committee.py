@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray
 from vicinal.automatic.metric_path import MetricName, Samples
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.validation.folds import Fold
@@ -16,27 +15,14 @@ from vicinal.validation.out_of_fold import gather_out_of_fold
 from vicinal.validation.schedule import Schedule, run_tasks
 from vicinal.voting.forest import Forest, LeafRows
 from vicinal.voting.local_linear import LOCAL_ROWS, local_linear_weights
-from vicinal.voting.row_weights import RowWeights, VotingRows, calibrate, probabilities
-from vicinal.voting.votes import (
-    LEAVES,
-    LOCAL_LINEAR,
-    N_NEIGHBORS,
-    VoteName,
-    all_votes,
-    rules,
-    vote_weights,
-)
+from vicinal.voting.row_weights import RowWeights, probabilities
+from vicinal.voting.votes import LEAVES, LINES, N_NEIGHBORS, VoteName, rules, vote_weights
 
-LOG_LOSS_WEIGHT = 0.3
 CANDIDATES = 50
 FIRST_MEMBERS = 3
 ADDITIONS = 15
 LOCAL_METRICS = 10
 """Metrics that local linear votes are tried with: the best ones under the other votes."""
-EXPONENTS = np.exp(np.linspace(np.log(0.5), np.log(3.0), 61))
-EXPONENT_SPREAD = 0.25
-"""How far the logarithm of the exponent is from 0 before any row is seen, about."""
-TINY = 1e-12  # a class of weight 0 has no prior
 
 
 @dataclass(frozen=True)
@@ -67,252 +53,159 @@ class Choice:
 
 @dataclass(frozen=True)
 class Scores:
-    """Out-of-fold error and log-loss of every candidate."""
+    """Out-of-fold losses of every candidate."""
 
     candidates: list[Candidate]
-    errors: FloatArray
-    log_losses: FloatArray
+    losses: FloatArray
+    """(k, l) mean losses of each candidate, by ``TuningRows.losses``."""
     neighbors: dict[tuple[MetricName, int], Neighbors]
     """Of every metric and fold."""
     shares: dict[Candidate, list[FloatArray]] = field(default_factory=dict)
-    """Of lines and forests, for every fold: (t, c + 1) class shares of its test rows."""
+    """Of lines and forests, for every fold: (t, c + 1) shares of its test rows."""
 
     def with_more(self, shares: dict[Candidate, list[FloatArray]], losses: FloatArray) -> Scores:
-        """These and more candidates, with errors and log-losses (k, 2)."""
+        """These and more candidates, with losses (k, l)."""
         return Scores(
             [*self.candidates, *shares],
-            np.r_[self.errors, losses[:, 0]],
-            np.r_[self.log_losses, losses[:, 1]],
+            np.concatenate([self.losses, losses]),
             self.neighbors,
             self.shares | shares,
         )
 
 
-def score_candidates(
-    samples: Samples,
-    folds: Sequence[Fold],
-    metrics: dict[MetricName, list[FloatArray]],
-    schedule: Schedule,
-) -> Scores:
-    """Score all candidates; one neighbor search per metric and fold gives the votes for every K."""
-    smallest = min(len(fold.train) for fold in folds)
-    ks = tuple(k for k in N_NEIGHBORS if k < smallest) or (1,)
-    names = [(name, fold) for name in metrics for fold in range(len(folds))]
+@dataclass(frozen=True)
+class Judge:
+    """What candidates are judged by: rows, folds, and the metrics and forests of every fold."""
 
-    def search(task: tuple[MetricName, int]) -> tuple[Neighbors, FloatArray]:
-        name, f = task
-        Z = samples.in_fold(f) @ metrics[name][f].T
-        index = NeighborIndex(Z[folds[f].train], ids=folds[f].train)
-        found = index.nearest(Z[folds[f].test], max(ks) + 1)
-        return found, _losses(samples.voters, folds[f].test, found, ks)
+    samples: Samples
+    folds: Sequence[Fold]
+    metrics: dict[MetricName, list[FloatArray]]
+    forests: dict[MetricName, list[Forest]]
 
-    results = run_tasks(search, names, schedule)
-    losses = np.sum(
-        np.reshape([loss for _, loss in results], (len(metrics), len(folds), -1, 2)), axis=1
-    )  # (metrics, rules, 2)
-    total = sum(samples.voters.weights[fold.test].sum() for fold in folds)
-    candidates = [Candidate(name, vote, k) for name in metrics for vote, k in rules(ks)]
-    errors, log_losses = losses.reshape(-1, 2).T / total
-    found = {task: result[0] for task, result in zip(names, results, strict=True)}
-    return Scores(candidates, errors, log_losses, found)
+    def neighbor_scores(self, schedule: Schedule) -> Scores:
+        """Score all votes of neighbors; one search per metric and fold serves every K."""
+        smallest = min(len(fold.train) for fold in self.folds)
+        ks = tuple(k for k in N_NEIGHBORS if k < smallest) or (1,)
+        tasks = [(name, fold) for name in self.metrics for fold in range(len(self.folds))]
+        voters = self.samples.voters
 
+        def search(which: tuple[MetricName, int]) -> tuple[Neighbors, FloatArray]:
+            found = self._search(*which, max(ks) + 1)
+            tested = voters[self.folds[which[1]].test]
+            return found, np.array([tested.losses(P) for _, _, P in voters.trials(found, ks)])
 
-def _losses(
-    voters: VotingRows, test: IndexArray, neighbors: Neighbors, ks: Sequence[int]
-) -> FloatArray:
-    """(rules, 2) weighted sums of errors and of log-losses over the test rows, for every vote."""
-    tested = voters[test]
-    return np.array([_loss_sums(P, tested) for _, _, P in all_votes(neighbors, voters, ks)])
+        results = run_tasks(search, tasks, schedule)
+        losses = np.array([loss for _, loss in results])  # (metrics · folds, rules, l)
+        losses = losses.reshape(len(self.metrics), len(self.folds), -1, losses.shape[-1])
+        candidates = [Candidate(name, vote, k) for name in self.metrics for vote, k in rules(ks)]
+        found = {which: result[0] for which, result in zip(tasks, results, strict=True)}
+        mean = losses.sum(axis=1).reshape(len(candidates), -1) / self._total_weight
+        return Scores(candidates, mean, found)
 
+    def with_lines(self, scores: Scores, schedule: Schedule) -> Scores:
+        """Add local linear votes under the metrics that are best so far."""
+        k = min([LOCAL_ROWS, *(len(fold.train) - 1 for fold in self.folds)])
+        order = self.samples.voters.rank(scores.losses)
+        names = list(dict.fromkeys(scores.candidates[i].metric for i in order))[:LOCAL_METRICS]
+        lines = [Candidate(name, v, k) for name in names for v in self.samples.voters.lines]
+        return self._with_shares(scores, lines, schedule)
 
-def _loss_sums(P: FloatArray, tested: VotingRows) -> FloatArray:
-    """(2,) weighted sums of errors and of log-losses of the probabilities P (t, c)."""
-    wrong = P.argmax(axis=1) != tested.codes
-    truth = np.maximum(P[np.arange(len(P)), tested.codes], TINY)
-    return np.array([tested.weights @ wrong, -tested.weights @ np.log(truth)])
+    def with_forests(self, scores: Scores, schedule: Schedule) -> Scores:
+        """Add the votes of the rows in the leaves of forests."""
+        leaves = [Candidate(name, LEAVES, name.iterate) for name in self.forests]
+        return self._with_shares(scores, leaves, schedule)
 
+    def row_weights(self, scores: Scores, candidate: Candidate, fold: int) -> RowWeights:
+        """Row weights of the test rows of a fold, among all tuning rows."""
+        samples, name, vote = self.samples, candidate.metric, candidate.vote
+        voters, k, prior_votes = samples.voters, candidate.n_neighbors, samples.voters.prior_votes
+        train, test = self.folds[fold]
+        X = samples.in_fold(fold)
+        if vote == LEAVES:
+            weights = np.zeros(len(X))
+            weights[train] = voters.weights[train]
+            leaves = LeafRows(X, self.forests[name][fold], weights, prior_votes)
+            return leaves.row_weights(X[test])
+        if vote in LINES:
+            found, Z = self._search(name, fold, k + 1), X @ self.metrics[name][fold].T
+            return local_linear_weights(
+                found, Z[test], Z, voters.weights,
+                k=k, ridge=LINES[vote], prior_votes=prior_votes,
+            )  # fmt: skip
+        return vote_weights(scores.neighbors[name, fold], voters.weights, vote, k, prior_votes)
 
-def score_lines(
-    samples: Samples,
-    folds: Sequence[Fold],
-    metrics: dict[MetricName, list[FloatArray]],
-    scores: Scores,
-    schedule: Schedule,
-) -> Scores:
-    """Add local linear votes under the metrics that are best so far."""
-    k = min([LOCAL_ROWS, *(len(fold.train) - 1 for fold in folds)])
-    order = rank(scores.errors, scores.log_losses)
-    names = list(dict.fromkeys(scores.candidates[i].metric for i in order))[:LOCAL_METRICS]
-    tasks = [(name, f) for name in names for f in range(len(folds))]
+    def shares(self, scores: Scores, candidate: Candidate) -> FloatArray:
+        """(n, c + 1) mean shares of targets and prior, for rows that were not learned from."""
+        voters = self.samples.voters
+        if candidate in scores.shares:
+            of_folds = scores.shares[candidate]
+        else:
+            of_folds = [
+                voters.shares(self.row_weights(scores, candidate, f))
+                for f in range(len(self.folds))
+            ]
+        prior_alone = np.zeros((len(self.samples.X), len(voters.prior) + 1))
+        prior_alone[:, -1] = 1.0
+        return gather_out_of_fold(of_folds, self.folds, prior_alone)
 
-    def fit_lines(task: tuple[MetricName, int]) -> RowWeights:
-        name, f = task
-        Z = samples.in_fold(f) @ metrics[name][f].T
-        test, train = Z[folds[f].test], folds[f].train
-        found = NeighborIndex(Z[train], train).nearest(test, k + 1)
-        return local_linear_weights(found, test, Z, samples.voters.weights, k=k)
+    @property
+    def _total_weight(self) -> float:
+        return float(sum(self.samples.voters.weights[fold.test].sum() for fold in self.folds))
 
-    candidates = [Candidate(name, LOCAL_LINEAR, k) for name in names]
-    return _with_shares(samples, folds, scores, candidates, run_tasks(fit_lines, tasks, schedule))
+    def _search(self, name: MetricName, fold: int, k: int) -> Neighbors:
+        Z = self.samples.in_fold(fold) @ self.metrics[name][fold].T
+        train, test = self.folds[fold]
+        return NeighborIndex(Z[train], ids=train).nearest(Z[test], k)
 
+    def _with_shares(
+        self, scores: Scores, candidates: list[Candidate], schedule: Schedule
+    ) -> Scores:
+        """The scores with these candidates too."""
+        voters, f = self.samples.voters, len(self.folds)
 
-def score_forests(
-    samples: Samples,
-    folds: Sequence[Fold],
-    forests: dict[MetricName, list[Forest]],
-    scores: Scores,
-    schedule: Schedule,
-) -> Scores:
-    """Add the votes of the rows in the leaves of forests (one per name and fold)."""
+        def ask(which: tuple[Candidate, int]) -> FloatArray:
+            return voters.shares(self.row_weights(scores, *which))
 
-    def ask(task: tuple[MetricName, int]) -> RowWeights:
-        name, f = task
-        train, weights = folds[f].train, np.zeros(len(samples.X))
-        weights[train] = samples.voters.weights[train]
-        X = samples.in_fold(f)
-        return LeafRows(X, forests[name][f], weights).row_weights(X[folds[f].test])
-
-    tasks = [(name, f) for name in forests for f in range(len(folds))]
-    candidates = [Candidate(name, LEAVES, name.iterate) for name in forests]
-    return _with_shares(samples, folds, scores, candidates, run_tasks(ask, tasks, schedule))
-
-
-def _with_shares(
-    samples: Samples,
-    folds: Sequence[Fold],
-    scores: Scores,
-    candidates: list[Candidate],
-    weights: list[RowWeights],
-) -> Scores:
-    """The scores with these candidates too, of row weights by candidate and fold."""
-    voters, f = samples.voters, len(folds)
-    found = [of_fold.class_shares(voters) for of_fold in weights]
-    shares = {c: found[i * f : (i + 1) * f] for i, c in enumerate(candidates)}
-    total = sum(voters.weights[fold.test].sum() for fold in folds)
-    losses = np.zeros((len(candidates), 2))
-    for i, candidate in enumerate(candidates):
-        for of_fold, fold in zip(shares[candidate], folds, strict=True):
-            P = probabilities(calibrate(of_fold, 1.0), voters.prior)
-            losses[i] += _loss_sums(P, voters[fold.test]) / total
-    return scores.with_more(shares, losses)
-
-
-def out_of_fold(
-    samples: Samples, folds: Sequence[Fold], scores: Scores, candidate: Candidate
-) -> FloatArray:
-    """(n, c + 1) mean shares of classes and prior, for rows that were not learned from."""
-    voters, vote, k = samples.voters, candidate.vote, candidate.n_neighbors
-    if candidate in scores.shares:
-        shares = iter(scores.shares[candidate])
-    else:
-        found = (scores.neighbors[candidate.metric, f] for f in range(len(folds)))
-        weights = (vote_weights(neighbors, voters.weights, vote, k) for neighbors in found)
-        shares = (of_fold.class_shares(voters) for of_fold in weights)
-    prior_alone = np.zeros((len(samples.X), len(voters.prior) + 1))
-    prior_alone[:, -1] = 1.0
-    return gather_out_of_fold(shares, folds, prior_alone)
-
-
-def rank(errors: FloatArray, log_losses: FloatArray) -> IndexArray:
-    """Candidates from best to worst by error + 0.3 log-loss; the first wins ties."""
-    return np.argsort(errors + LOG_LOSS_WEIGHT * log_losses, kind="stable")
+        asked = [(candidate, fold) for candidate in candidates for fold in range(f)]
+        found = run_tasks(ask, asked, schedule)
+        shares = {c: found[i * f : (i + 1) * f] for i, c in enumerate(candidates)}
+        losses = np.zeros((len(candidates), scores.losses.shape[1]))
+        for i, candidate in enumerate(candidates):
+            for of_fold, fold in zip(shares[candidate], self.folds, strict=True):
+                P = probabilities(voters.calibrated(of_fold, voters.no_calibration), voters.prior)
+                losses[i] += voters[fold.test].losses(P) / self._total_weight
+        return scores.with_more(shares, losses)
 
 
 def greedy_weights(
-    probabilities: FloatArray, codes: IndexArray, row_weights: FloatArray
+    predictions: FloatArray, targets: FloatArray, row_weights: FloatArray
 ) -> FloatArray:
     r"""Weights of the candidates: counts of a greedy choice with replacement.
 
-    Starts with the first three and adds fifteen, each time the one that most lowers the Brier
-    score :math:`\sum_i w_i \|\bar p_i - y_i\|^2` of the mean. That is quadratic in the weights, so
-    that the inner products of the candidates are all it needs.
+    Starts with the first three and adds fifteen, each time the one that most lowers the squared
+    error :math:`\sum_i w_i \|\bar p_i - y_i\|^2` of the mean (of classes, the Brier score). That is
+    quadratic in the weights, so that the inner products of the candidates are all it needs.
 
     Parameters
     ----------
-    probabilities : (k, n, c) out-of-fold probabilities of the candidates, best first
-    codes : (n,) the classes
+    predictions : (k, n, c) of the candidates out of fold, best first
+    targets : (n, c) indicators of the classes, or numbers
     row_weights : (n,)
 
     Returns
     -------
     weights : (k,) that sum to 1
     """
-    k, n, c = probabilities.shape
+    k, n, c = predictions.shape
     roots = np.sqrt(row_weights)[:, None]
-    flat = (probabilities * roots).reshape(k, n * c)
-    target = np.zeros((n, c))
-    target[np.arange(n), codes] = 1.0
+    flat = (predictions * roots).reshape(k, n * c)
     products = flat @ flat.T  # (k, k)
-    hits = flat @ (target * roots).ravel()  # (k,)
+    hits = flat @ (targets * roots).ravel()  # (k,)
     counts = np.zeros(k)
     counts[:FIRST_MEMBERS] = 1.0
     for _ in range(ADDITIONS):
         size = counts.sum() + 1.0
-        # Brier of (Σ counts P + P_j)/size, less what does not depend on j.
+        # Error of (Σ counts P + P_j)/size, less what does not depend on j.
         quadratic = (2.0 * products @ counts + np.diag(products)) / size**2
         counts[np.argmin(quadratic - 2.0 * hits / size)] += 1.0
     return np.asarray(counts / counts.sum())
-
-
-def fit_exponent(shares: FloatArray, tested: VotingRows) -> float:
-    r"""The exponent τ of :func:`~vicinal.voting.row_weights.calibrate` for out-of-fold shares.
-
-    It minimizes the log-loss, summed over the rows, plus :math:`(\log \tau)^2 / (2 \sigma^2)`:
-    few rows say little about it, and it stays near 1.
-    """
-    losses = [
-        _loss_sums(probabilities(calibrate(shares, float(tau)), tested.prior), tested)[1]
-        for tau in EXPONENTS
-    ]
-    penalized = np.array(losses) + np.log(EXPONENTS) ** 2 / (2.0 * EXPONENT_SPREAD**2)
-    return float(EXPONENTS[np.argmin(penalized)])
-
-
-def calibration_error(P: FloatArray, tested: VotingRows, bins: int = 10) -> float:
-    """Expected calibration error: |confidence − accuracy|, averaged over bins of confidence."""
-    confidence = P.max(axis=1)
-    gaps = tested.weights * (confidence - (P.argmax(axis=1) == tested.codes))
-    places = np.minimum((confidence * bins).astype(np.intp), bins - 1)
-    return float(np.abs(np.bincount(places, weights=gaps)).sum() / tested.weights.sum())
-
-
-def describe(model: Any) -> str:
-    """The report of a fitted :class:`~vicinal.ANNClassifier`."""
-    results = model.cv_results_
-    n_metrics = len(set(zip(results["configuration"], results["iterate"], strict=True)))
-    euclid = results["configuration"] == "euclid"
-    single = 1.0 - float(results["mean_test_error"][results["rank_test_score"] == 1][0])
-    size = f"{model.n_samples_fit_} rows, {model.n_features_in_} features"
-    lines = [
-        f"ANNClassifier, {model.mode}: {size}, {len(model.classes_)} classes",
-        f"Fitted in {model.fit_time_:.1f} s, tuned on {len(model.oof_rows_)} rows.",
-        f"Tried {len(euclid)} candidates: {n_metrics} metrics with every K and vote.",
-        "Out-of-fold accuracy:",
-        f"  {'committee' if model.mode == 'committee' else 'chosen':<24} {model.best_score_:.4f}",
-        f"  {'best single candidate':<24} {single:.4f}",
-        f"  {'best Euclidean K-NN':<24} {1.0 - results['mean_test_error'][euclid].min():.4f}",
-        f"  {'largest class':<24} {float(np.max(model.prior_)):.4f}",
-        *_calibration(model),
-        "Chosen:",
-        *_table(model.chosen_),
-    ]
-    if model.timed_out_:
-        lines.append("The time limit ended the search early: this is the best found until then.")
-    return "\n".join(lines)
-
-
-def _calibration(model: Any) -> list[str]:
-    if model.exponent_ == 1.0 or model.calibration_error_ is None:
-        return []
-    before, after = model.calibration_error_
-    gained = f"out-of-fold calibration error {before:.4f} before, {after:.4f} after"
-    return [f"Probabilities: exponent {model.exponent_:.2f}, {gained}."]
-
-
-def _table(chosen: Sequence[Choice]) -> list[str]:
-    head = f"  {'weight':>6}  {'configuration':<24} {'iterate':>7}  {'vote':<12} {'K':>3}"
-    rows = [
-        f"  {c.weight:>6.3f}  {c.configuration:<24} {c.iterate:>7}  {c.vote:<12} {c.n_neighbors:>3}"
-        for c in chosen
-    ]
-    return [head, *rows]

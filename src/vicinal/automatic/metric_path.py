@@ -1,4 +1,4 @@
-"""Metrics that the automatic classifier chooses from: iterates along short descents.
+"""Metrics that the automatic models choose from: iterates along short descents.
 
 Where a descent is stopped is a choice like any other, and the most important one: the first
 iterations find directions, the later ones fit the training rows. So the iterates are kept.
@@ -13,47 +13,19 @@ from typing import TypeAlias
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.automatic.tuning_rows import Descent, TuningRows
 from vicinal.features.hat_basis import HatBasis
 from vicinal.features.spaces import FeatureSpace, SpaceName, make_spaces
-from vicinal.kernels import make_kernel
 from vicinal.learners.initialization import scale_for_perplexity
-from vicinal.learners.labeled_data import LabeledData, sort_by_class
-from vicinal.objective.losses import get_loss
-from vicinal.objective.neighbor_objective import NeighborObjective, plain_shift
-from vicinal.objective.neighbor_sets import build_comparisons
-from vicinal.objective.parametrization import Factor
+from vicinal.learners.labeled_data import LabeledData
 from vicinal.solvers import Progress
 from vicinal.solvers.lbfgs import lbfgs
 from vicinal.validation.schedule import Schedule, run_tasks
-from vicinal.voting.row_weights import VotingRows
 
-ITERATES = (2, 5, 10, 20, 40)
 START_PERPLEXITY = 10.0
 TOL = 1e-7
 SINGLE_PRECISION_ROWS = 2000
 """From here on descents run in float32, twice as fast: they are stopped long before it matters."""
-
-
-@dataclass(frozen=True)
-class Descent:
-    """One way down the objective with γ = α = 1, λ = 0 and the whole class similar."""
-
-    name: str
-    space: SpaceName
-    loss: str
-    plain: bool
-    perplexity: float
-    """Mean number of neighbors that a row sees at the start, which sets its scale."""
-
-
-DESCENTS = (
-    Descent("logistic", "standardized", "logistic", True, 30.0),
-    Descent("whitened logistic", "whitened", "logistic", True, 30.0),
-    Descent("centered logistic", "centered", "logistic", True, 30.0),
-    Descent("whitened hinge", "whitened", "hinge", False, 10.0),
-    Descent("unfolded logistic", "unfolded", "logistic", True, 30.0),
-)
-
 EUCLID = "euclid"
 STARTS: dict[str, SpaceName] = {
     EUCLID: "standardized",
@@ -74,25 +46,21 @@ class MetricName:
 
 @dataclass(frozen=True)
 class TrainingPart:
-    """The rows that metrics are learned from, mapped into a feature space and sorted by class."""
+    """The rows that metrics are learned from, mapped into a feature space."""
 
     space: FeatureSpace
+    voters: TuningRows
     data: LabeledData
 
     @classmethod
     def of(
-        cls,
-        space: FeatureSpace,
-        X: FloatArray,
-        codes: IndexArray,
-        weights: FloatArray,
-        groups: IndexArray | None,
+        cls, space: FeatureSpace, X: FloatArray, voters: TuningRows, groups: IndexArray | None
     ) -> TrainingPart:
-        """The rows X (n, d) of classes `codes`, mapped into the space."""
+        """The rows X (n, d), mapped into the space."""
         transformed = space.transform(X)
         if len(X) >= SINGLE_PRECISION_ROWS:
             transformed = transformed.astype(np.float32)
-        return cls(space, sort_by_class(transformed, codes, sample_weight=weights, groups=groups))
+        return cls(space, voters, voters.data(transformed, groups))
 
     def start(self, perplexity: float = START_PERPLEXITY) -> FloatArray:
         """L = √c I (m, m), with c such that a row sees about `perplexity` neighbors."""
@@ -114,7 +82,7 @@ class Samples:
 
     X: FloatArray
     """(n, d), or (n, d + h) with h hat functions."""
-    voters: VotingRows
+    voters: TuningRows
     groups: IndexArray | None
     basis: HatBasis | None = None
     X_by_fold: Sequence[FloatArray] = ()
@@ -129,8 +97,8 @@ class Samples:
         X, voters = self.in_fold(fold)[rows], self.voters[rows]
         groups = None if self.groups is None else self.groups[rows]
         return {
-            name: TrainingPart.of(space, X, voters.codes, voters.weights, groups)
-            for name, space in make_spaces(X, voters.codes, self.basis).items()
+            name: TrainingPart.of(space, X, voters, groups)
+            for name, space in make_spaces(X, voters.strata, self.basis).items()
         }
 
 
@@ -146,7 +114,7 @@ def metric_path(
     part: TrainingPart,
     descent: Descent,
     *,
-    iterates: tuple[int, ...] = ITERATES,
+    iterates: tuple[int, ...],
     stop: Callable[[], bool] = lambda: False,
 ) -> MetricPath:
     """Descend, and keep the iterates asked for.
@@ -155,7 +123,7 @@ def metric_path(
     it, they are missing. Where no row has both a similar and a dissimilar one (every class has one
     row, say), there is nothing to descend, and no iterate.
     """
-    objective = _objective(part.data, descent)
+    objective = part.voters.objective(part.data, descent)
     if objective.n_rows == 0:
         return MetricPath({}, np.empty(0))
     kept: dict[int, FloatArray] = {}
@@ -180,23 +148,6 @@ def metric_path(
     return MetricPath(kept, np.asarray(solution.history) / part.data.weights.sum())
 
 
-def _objective(data: LabeledData, descent: Descent) -> NeighborObjective:
-    comparisons = build_comparisons(data.X, data.offsets, groups=data.groups, may_be_empty=True)
-    n, m = data.X.shape
-    return NeighborObjective(
-        X=data.X,
-        comparisons=comparisons,
-        kernel=make_kernel(comparisons, "auto"),
-        parametrization=Factor(),
-        loss=get_loss(descent.loss),
-        alpha=1.0,
-        gamma=1.0,
-        shift=plain_shift(comparisons, 1.0) if descent.plain else np.zeros(n),
-        weights=data.weights,
-        pull=np.zeros((m, m)),
-    )
-
-
 @dataclass(frozen=True)
 class Paths:
     """The metrics that the descents of all folds have reached."""
@@ -209,7 +160,8 @@ class Paths:
 
 def descents_in(parts: Parts) -> list[Descent]:
     """The descents whose space exists for these rows."""
-    return [descent for descent in DESCENTS if descent.space in parts]
+    descents = next(iter(parts.values())).voters.descents
+    return [descent for descent in descents if descent.space in parts]
 
 
 def starts_in(parts: Parts) -> dict[str, SpaceName]:
@@ -231,9 +183,10 @@ def run_descents(
     def descend(task: tuple[Descent, int]) -> MetricPath:
         if deadline.is_over():
             return MetricPath({}, np.empty(0))
-        return metric_path(folds[task[1]][task[0].space], task[0], stop=deadline.is_over)
+        part = folds[task[1]][task[0].space]
+        return metric_path(part, task[0], iterates=iterates, stop=deadline.is_over)
 
-    deadline = schedule.deadline
+    deadline, iterates = schedule.deadline, next(iter(folds[0].values())).voters.iterates
     tasks = [(descent, fold) for descent in descents for fold in range(len(folds))]
     found = run_tasks(descend, tasks, schedule, lambda task, path: done(task[0].name, task[1]))
     metrics = {
@@ -243,7 +196,7 @@ def run_descents(
     histories = {}
     for i, descent in enumerate(descents):
         paths = found[i * len(folds) : (i + 1) * len(folds)]
-        for iterate in ITERATES:
+        for iterate in iterates:
             if all(iterate in path.iterates for path in paths):
                 name = MetricName(descent.name, iterate)
                 metrics[name] = [path.iterates[iterate] for path in paths]

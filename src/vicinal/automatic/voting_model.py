@@ -156,7 +156,7 @@ class VotingModel:
         weights, prior_share = committee.sparse_weights(queries)
         P = weights @ np.eye(len(self.classes_))[self.y_fit_] + np.outer(prior_share, self.prior_)
         _, rows = committee.neighbors(queries, weights, k)
-        effective = committee.effective_neighbors(queries, P.argmax(axis=1))
+        effective = committee.effective_neighbors(queries, P.argmax(axis=1), self.y_fit_)
         explanations = []
         for i, x in enumerate(queries):
             parts = contributions(x, committee.X[rows[i]], committee.mean_metric)
@@ -213,8 +213,8 @@ class VotingModel:
         average at exponent 1, at which the metrics were learned; averaged over the members.
         """
         queries, committee = self.unfold(X), self._committee
-        winners = committee.class_probabilities(queries).argmax(axis=1)
-        return committee.effective_neighbors(queries, winners)
+        winners = committee.predictions(queries).argmax(axis=1)
+        return committee.effective_neighbors(queries, winners, self.y_fit_)
 
     def add_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Let further rows vote; the metrics stay as they are.
@@ -346,5 +346,5 @@ class VotingModel:
             self.metrics_,
             self.chosen_,
             forests=self.forests_ or (),
-            exponent=self.exponent_,
+            calibration=self.exponent_,
         )

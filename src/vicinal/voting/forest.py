@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.voting.local_linear import with_prior
 from vicinal.voting.row_weights import RowWeights
+from vicinal.voting.votes import PRIOR_VOTES
 
 
 class GrownTree(Protocol):
@@ -134,17 +135,25 @@ class LeafRows:
     X : (n, d) training rows
     forest : its trees
     row_weights : (n,) what each training row counts
+    prior_votes : how many rows the prior counts for
     """
 
-    def __init__(self, X: FloatArray, forest: Forest, row_weights: FloatArray) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        forest: Forest,
+        row_weights: FloatArray,
+        prior_votes: float = PRIOR_VOTES,
+    ) -> None:
         self._X, self._forest, self._row_weights = X, forest, row_weights
+        self._prior_votes = prior_votes
 
     def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
         """Row weights of the queries (q, d); `own_rows` (q,) names a row that may not vote.
 
         A tree whose leaf has no row that may vote does not count.
         """
-        return with_prior(*_padded(self._weights(queries, own_rows)))
+        return with_prior(*_padded(self._weights(queries, own_rows)), self._prior_votes)
 
     def _weights(self, queries: FloatArray, own_rows: IndexArray | None) -> csr_array:
         """(q, n) mean over the trees, of sum 1."""

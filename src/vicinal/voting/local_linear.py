@@ -24,6 +24,7 @@ def local_linear_weights(
     *,
     k: int = LOCAL_ROWS,
     ridge: float = 1.0,
+    prior_votes: float = PRIOR_VOTES,
 ) -> RowWeights:
     r"""Row weights of the ridge regression on the K nearest rows.
 
@@ -36,8 +37,7 @@ def local_linear_weights(
               \qquad \lambda = \rho \operatorname{tr}(S) / m.
 
     The :math:`b_j` sum to 1 and may be negative. The prior has the share
-    :math:`\frac{1}{2} / (1 / \sum_j b_j^2 + \frac{1}{2})`, as after a vote of
-    :math:`1 / \sum b_j^2` rows.
+    :math:`p / (1 / \sum_j b_j^2 + p)`, as after a vote of :math:`1 / \sum b_j^2` rows.
 
     Parameters
     ----------
@@ -47,6 +47,7 @@ def local_linear_weights(
     weights : (n,) what each training row counts
     k : K
     ridge : ρ, the ridge in units of the mean eigenvalue of S
+    prior_votes : p
     """
     d, ids = neighbors.distances[:, :k], neighbors.ids[:, :k]
     votes = np.where(ids >= 0, weights[ids], 0.0)
@@ -57,7 +58,7 @@ def local_linear_weights(
     length = max(1, BLOCK // (k * max(k, references.shape[1])))
     for block in gen_batches(len(ids), length):
         fitted[block] = _line(queries[block], references[ids[block]], shares[block], ridge)
-    return with_prior(ids, fitted)
+    return with_prior(ids, fitted, prior_votes)
 
 
 def _line(Z: FloatArray, R: FloatArray, shares: FloatArray, ridge: float) -> FloatArray:
@@ -81,11 +82,13 @@ def _line(Z: FloatArray, R: FloatArray, shares: FloatArray, ridge: float) -> Flo
     return shares + np.where(flat[:, None], 0.0, roots * slopes)
 
 
-def with_prior(ids: IndexArray, weights: FloatArray) -> RowWeights:
+def with_prior(
+    ids: IndexArray, weights: FloatArray, prior_votes: float = PRIOR_VOTES
+) -> RowWeights:
     """Row weights that leave the prior a share, as if 1/Σ b² rows had voted.
 
     `weights` (q, k) sum to 1 per query; where they are all 0, the prior has everything.
     """
     squares = np.einsum("qk,qk->q", weights, weights)
-    share = np.where(squares > 0, PRIOR_VOTES * squares / (1.0 + PRIOR_VOTES * squares), 1.0)
+    share = np.where(squares > 0, prior_votes * squares / (1.0 + prior_votes * squares), 1.0)
     return RowWeights.of(ids, weights * (1.0 - share)[:, None], share)

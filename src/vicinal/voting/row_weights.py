@@ -8,8 +8,8 @@ follow from them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,44 @@ from scipy.sparse import csr_array
 from vicinal._typing import FloatArray, IndexArray
 
 
+class Voters(Protocol):
+    """The training rows as voters, for classes (:class:`VotingRows`) or numbers."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """(n,) what the vote of each row counts, 1 on average."""
+
+    @property
+    def prior(self) -> FloatArray:
+        """(c,) the prediction before any row has voted."""
+
+    @property
+    def prior_votes(self) -> float:
+        """How many rows the prior counts for in a vote."""
+
+    @property
+    def targets(self) -> FloatArray:
+        """(n, c) what the rows are averaged over: indicators of classes, or numbers."""
+
+    def __getitem__(self, rows: IndexArray) -> Self:
+        """Some of the rows, with the prior of all."""
+
+    def shares(self, weights: RowWeights) -> FloatArray:
+        """(q, c + 1) weighted sums of the targets, then the prior's share."""
+
+    def calibrated(self, shares: FloatArray, strength: float) -> FloatArray:
+        """The shares (q, c + 1) after calibration."""
+
+    def calibrated_weights(self, weights: RowWeights, strength: float) -> RowWeights:
+        """Row weights whose shares are those of `calibrated`."""
+
+
 @dataclass(frozen=True)
 class VotingRows:
     """The training rows as voters for classes."""
+
+    prior_votes: ClassVar[float] = 0.5
+    """The prior counts like half a neighbor: no class has probability 0, and log-loss is finite."""
 
     codes: IndexArray
     """(n,) the class that each row votes for."""
@@ -30,14 +65,74 @@ class VotingRows:
     """(c,) share of each class: the probabilities before any row has voted."""
 
     @classmethod
-    def of(cls, codes: IndexArray, weights: FloatArray) -> VotingRows:
+    def of(cls, codes: IndexArray, weights: FloatArray) -> Self:
         """Rows of these classes and weights; the prior is the weighted share of each class."""
         weights = weights / weights.mean()
         return cls(codes, weights, class_prior(codes, weights))
 
-    def __getitem__(self, rows: IndexArray) -> VotingRows:
+    def __getitem__(self, rows: IndexArray) -> Self:
         """Some of the rows, with the prior of all."""
-        return VotingRows(self.codes[rows], self.weights[rows], self.prior)
+        return replace(self, codes=self.codes[rows], weights=self.weights[rows])
+
+    @property
+    def targets(self) -> FloatArray:
+        """(n, c) indicators of the classes."""
+        return np.eye(len(self.prior))[self.codes]
+
+    def shares(self, weights: RowWeights) -> FloatArray:
+        """See :meth:`RowWeights.class_shares`."""
+        return weights.class_shares(self)
+
+    def calibrated(self, shares: FloatArray, strength: float) -> FloatArray:
+        """See :func:`calibrate`; the strength is its exponent."""
+        return calibrate(shares, strength)
+
+    def calibrated_weights(self, weights: RowWeights, strength: float) -> RowWeights:
+        """See :meth:`RowWeights.calibrated`."""
+        return weights.calibrated(self, strength)
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """The training rows as voters for numbers."""
+
+    prior_votes: ClassVar[float] = 1e-9
+    """The prior counts only where nothing else does."""
+
+    targets: FloatArray
+    """(n, t) the numbers that each row votes for."""
+    weights: FloatArray
+    """(n,) what its vote counts, 1 on average."""
+    prior: FloatArray
+    """(t,) weighted mean of the targets: the prediction before any row has voted."""
+
+    @classmethod
+    def of(cls, targets: FloatArray, weights: FloatArray) -> Self:
+        """Rows of these targets (n, t) and weights; the prior is the weighted mean."""
+        weights = weights / weights.mean()
+        return cls(targets, weights, weights @ targets / weights.sum())
+
+    def __getitem__(self, rows: IndexArray) -> Self:
+        """Some of the rows, with the prior of all."""
+        return replace(self, targets=self.targets[rows], weights=self.weights[rows])
+
+    def shares(self, weights: RowWeights) -> FloatArray:
+        """(q, t + 1) weighted sums of the targets, then the prior's share."""
+        sums = weights.averages(self.targets, np.zeros(len(self.prior)))
+        return np.c_[sums, weights.prior_share]
+
+    def calibrated(self, shares: FloatArray, strength: float) -> FloatArray:
+        """The shares (q, t + 1) moved toward the prior, of which `strength` is the part."""
+        only_prior = np.eye(shares.shape[1])[-1]
+        return shares if strength == 0 else (1.0 - strength) * shares + strength * only_prior
+
+    def calibrated_weights(self, weights: RowWeights, strength: float) -> RowWeights:
+        """Row weights whose shares are those of `calibrated`."""
+        if strength == 0:
+            return weights
+        (first, *others) = RowWeights.weighted_sum([(1.0 - strength, weights)]).terms
+        with_prior = first._replace(prior_share=first.prior_share + strength)
+        return RowWeights((with_prior, *others))
 
 
 class Term(NamedTuple):

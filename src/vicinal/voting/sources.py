@@ -19,13 +19,13 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.cpu.class_neighbors import NeighborIndex
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
 from vicinal.voting.forest import Forest, LeafRows
 from vicinal.voting.local_linear import local_linear_weights
-from vicinal.voting.row_weights import RowWeights, VotingRows, calibrate, probabilities
-from vicinal.voting.votes import LEAVES, LOCAL_LINEAR, VoteName, vote_weights
+from vicinal.voting.row_weights import RowWeights, Voters, probabilities
+from vicinal.voting.votes import LEAVES, LINES, PRIOR_VOTES, VoteName, vote_weights
 
 BATCH = 4096
 """Queries that are answered at a time, at most."""
@@ -130,6 +130,7 @@ class NearestRows:
     projection : the metric
     votes : the votes; their weights sum to the weight of the source
     row_weights : (n,) what the vote of each training row counts
+    prior_votes : how many rows the prior counts for
     keep : whether to keep the projected rows from one question to the next
     """
 
@@ -140,9 +141,11 @@ class NearestRows:
         votes: Sequence[WeightedVote],
         row_weights: FloatArray,
         *,
+        prior_votes: float = PRIOR_VOTES,
         keep: bool = True,
     ) -> None:
         self.votes = votes
+        self._prior_votes = prior_votes
         self._X, self._projection = X, projection
         self._row_weights, self._keep = row_weights, keep
         # Epanechnikov's vote looks at the neighbor after the last.
@@ -155,16 +158,21 @@ class NearestRows:
 
     def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
         """Row weights of the queries (q, p), which sum to ``weight``."""
-        Z, index, w = self._projection.project(queries), self._index, self._row_weights
+        Z, index = self._projection.project(queries), self._index
         found = index.nearest(Z, self._k, exclude=own_rows)
         return RowWeights.weighted_sum(
-            (
-                vote.weight,
-                local_linear_weights(found, Z, index.references, w, k=vote.n_neighbors)
-                if vote.name == LOCAL_LINEAR
-                else vote_weights(found, w, vote.name, vote.n_neighbors),
-            )
-            for vote in self.votes
+            (vote.weight, self._weights_of(vote, found, Z, index.references)) for vote in self.votes
+        )
+
+    def _weights_of(
+        self, vote: WeightedVote, found: Neighbors, Z: FloatArray, references: FloatArray
+    ) -> RowWeights:
+        w, k, prior_votes = self._row_weights, vote.n_neighbors, self._prior_votes
+        if vote.name not in LINES:
+            return vote_weights(found, w, vote.name, k, prior_votes)
+        ridge = LINES[vote.name]
+        return local_linear_weights(
+            found, Z, references, w, k=k, ridge=ridge, prior_votes=prior_votes
         )
 
     def squared_distances(self, queries: FloatArray, rows: IndexArray) -> FloatArray:
@@ -206,11 +214,12 @@ class Committee:
     Parameters
     ----------
     X : (n, p) training rows, expanded if metrics are about hat functions
-    rows : what they vote for
+    rows : what they vote for, classes or numbers
     metrics : (q, m, p) factors
     members : votes and the indices of the metrics or forests they use; the weights sum to 1
     forests : of the first d features
-    exponent : of :func:`~vicinal.voting.row_weights.calibrate`
+    calibration : strength of :meth:`~vicinal.voting.row_weights.Voters.calibrated`; of classes an
+        exponent, of numbers the share of the prior
     memory_limit : bytes above which training rows are not kept from one question to the next
 
     Attributes
@@ -221,15 +230,15 @@ class Committee:
     def __init__(
         self,
         X: FloatArray,
-        rows: VotingRows,
+        rows: Voters,
         metrics: FloatArray,
         members: Sequence[Member],
         memory_limit: int = MEMORY_LIMIT,
         *,
         forests: Sequence[Forest] = (),
-        exponent: float = 1.0,
+        calibration: float = 1.0,
     ) -> None:
-        self.X, self.rows, self.exponent = X, rows, exponent
+        self.X, self.rows, self.calibration = X, rows, calibration
         self._metrics = metrics
         self._members = [member for member in members if member.vote != LEAVES]
         self._center = X.mean(axis=0)
@@ -238,13 +247,19 @@ class Committee:
         width = X.shape[1] + sum(len(projection.L) for projection in projections.values())
         self.keep = BYTES_PER_VALUE * len(X) * width <= memory_limit
         self._sources = [
-            NearestRows(X, projections[q], votes[q], rows.weights, keep=self.keep) for q in votes
-        ]
+            NearestRows(
+                X, projections[q], votes[q], rows.weights,
+                prior_votes=rows.prior_votes, keep=self.keep,
+            )
+            for q in votes
+        ]  # fmt: skip
         in_leaves = [member for member in members if member.vote == LEAVES]
         self.forests = [
             (vote.weight, forests[f]) for f, (vote,) in _votes_by_metric(in_leaves).items()
         ]
-        self._leaves = [(w, LeafRows(X, forest, rows.weights)) for w, forest in self.forests]
+        self._leaves = [
+            (w, LeafRows(X, forest, rows.weights, rows.prior_votes)) for w, forest in self.forests
+        ]
         entries = sum(vote.n_neighbors for source in self._sources for vote in source.votes)
         entries += sum(LEAF_ENTRIES * len(forest.roots) for _, forest in self.forests)
         self._batch = max(1, min(BATCH, ENTRIES // max(entries, 1)))
@@ -254,7 +269,8 @@ class Committee:
 
         `own_rows` (q,) names for each query a training row that may not vote: itself.
         """
-        return self._mean_weights(queries, own_rows).calibrated(self.rows, self.exponent)
+        weights = self._mean_weights(queries, own_rows)
+        return self.rows.calibrated_weights(weights, self.calibration)
 
     def _mean_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
         """The weighted mean of the members, not calibrated."""
@@ -264,12 +280,12 @@ class Committee:
         ]
         return RowWeights.weighted_sum(parts)
 
-    def class_probabilities(self, queries: FloatArray) -> FloatArray:
-        """(q, c) of the queries (q, p)."""
-        P = np.empty((len(queries), len(self.rows.prior)))
+    def predictions(self, queries: FloatArray) -> FloatArray:
+        """(q, c) probabilities of the classes, or averages of the targets, of queries (q, p)."""
+        P, rows = np.empty((len(queries), len(self.rows.prior))), self.rows
         for block in gen_batches(len(queries), self._batch):
-            shares = self._mean_weights(queries[block]).class_shares(self.rows)
-            P[block] = probabilities(calibrate(shares, self.exponent), self.rows.prior)
+            shares = rows.shares(self._mean_weights(queries[block]))
+            P[block] = probabilities(rows.calibrated(shares, self.calibration), rows.prior)
         return P
 
     def sparse_weights(
@@ -327,21 +343,29 @@ class Committee:
     def _kept_references(self) -> FloatArray:
         return self._mean_projection.project(self.X)
 
-    def effective_neighbors(self, queries: FloatArray, winners: IndexArray) -> FloatArray:
+    def effective_neighbors(
+        self, queries: FloatArray, winners: IndexArray, codes: IndexArray
+    ) -> FloatArray:
         """(q,) mean over the metrics of :func:`effective_counts` for the class that won.
 
         Without a metric: 1/Σ w² of the weights of the rows that voted for it.
+
+        Parameters
+        ----------
+        queries : (q, p)
+        winners : (q,) the class that won
+        codes : (n,) the classes of the training rows
         """
         if not self._sources:
             weights = self.sparse_weights(queries)[0].toarray()
-            weights[self.rows.codes != winners[:, None]] = 0.0
+            weights[codes != winners[:, None]] = 0.0
             return np.asarray(
                 weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), 1e-300)
             )
         counts = np.zeros(len(queries))
         total = sum(source.weight for source in self._sources)
         for label in np.unique(winners):
-            won, voters = winners == label, self.rows.codes == label
+            won, voters = winners == label, codes == label
             for source in self._sources:
                 D = source.squared_distances(queries[won], voters)
                 counts[won] += source.weight / total * effective_counts(D)

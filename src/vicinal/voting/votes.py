@@ -9,24 +9,33 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import Neighbors
-from vicinal.voting.row_weights import RowWeights, VotingRows
+from vicinal.voting.row_weights import RowWeights, TargetRows, VotingRows, probabilities
 
 VoteName: TypeAlias = Literal[
-    "majority", "epanechnikov", "gentle", "soft", "sharp", "local linear", "leaves"
+    "majority",
+    "epanechnikov",
+    "gentle",
+    "soft",
+    "sharp",
+    "local linear",
+    "bending linear",
+    "stiff linear",
+    "leaves",
 ]
 
 LOCAL_LINEAR: VoteName = "local linear"
-"""Not a vote of its own neighbors alone: :mod:`vicinal.voting.local_linear`."""
+LINES: dict[VoteName, float] = {LOCAL_LINEAR: 1.0, "bending linear": 0.1, "stiff linear": 10.0}
+"""Ridges of local linear votes, in units of the mean eigenvalue:
+:mod:`vicinal.voting.local_linear`."""
 LEAVES: VoteName = "leaves"
 """The vote of a forest: :mod:`vicinal.voting.forest`."""
-FADING: tuple[VoteName, ...] = ("epanechnikov", LOCAL_LINEAR)
+FADING: tuple[VoteName, ...] = ("epanechnikov", *LINES)
 """Votes whose weights look at the neighbor after the last."""
 COUNTED: tuple[VoteName, ...] = ("majority", "epanechnikov")
 SHARPNESS: dict[VoteName, float] = {"gentle": 0.3, "soft": 1.0, "sharp": 3.0}
 """Exponents of the soft votes. At 1 a neighbor weighs what it weighs in the objective."""
 N_NEIGHBORS = (1, 3, 5, 7, 9, 13, 19, 27, 37)
-PRIOR_VOTES = 0.5
-"""The prior counts like half a neighbor: no class has probability 0, and log-loss is finite."""
+PRIOR_VOTES = VotingRows.prior_votes
 
 
 def rules(ks: Sequence[int]) -> list[tuple[VoteName, int]]:
@@ -35,7 +44,13 @@ def rules(ks: Sequence[int]) -> list[tuple[VoteName, int]]:
     return counted + [(vote, max(ks)) for vote in SHARPNESS]
 
 
-def vote_weights(neighbors: Neighbors, weights: FloatArray, vote: VoteName, k: int) -> RowWeights:
+def vote_weights(
+    neighbors: Neighbors,
+    weights: FloatArray,
+    vote: VoteName,
+    k: int,
+    prior_votes: float = PRIOR_VOTES,
+) -> RowWeights:
     r"""Row weights of the K nearest rows.
 
     The j-th neighbor, at squared distance :math:`d_j`, has :math:`v_j` votes:
@@ -45,13 +60,15 @@ def vote_weights(neighbors: Neighbors, weights: FloatArray, vote: VoteName, k: i
     * gentle, soft, sharp: :math:`v_j = e^{H} r_j`, with :math:`r_j \propto w_j e^{-s d_j}` of sum
       1 and entropy H, so that they have as many votes as they have effective neighbors.
 
-    Its weight is :math:`v_j / (\sum_j v_j + \frac{1}{2})`, and the prior has the rest.
+    Its weight is :math:`v_j / (\sum_j v_j + p)`, and the prior, which counts for p rows, has the
+    rest.
 
     Parameters
     ----------
     neighbors : distances and ids, both (q, K') with K' > K, ascending; missing are inf and -1
     weights : (n,) what the vote of each training row counts
     vote, k : the rule
+    prior_votes : p
     """
     d, ids = neighbors.distances[:, :k], neighbors.ids[:, :k]
     votes = np.where(ids >= 0, weights[ids], 0.0)  # (q, K)
@@ -59,8 +76,8 @@ def vote_weights(neighbors: Neighbors, weights: FloatArray, vote: VoteName, k: i
         votes = votes * (1.0 - relative_distances(d, neighbors.distances[:, k]))
     elif vote in SHARPNESS:
         votes = _soft_votes(d, votes, SHARPNESS[vote])
-    totals = votes.sum(axis=1) + PRIOR_VOTES
-    return RowWeights.of(ids, votes / totals[:, None], PRIOR_VOTES / totals)
+    totals = votes.sum(axis=1) + prior_votes
+    return RowWeights.of(ids, votes / totals[:, None], prior_votes / totals)
 
 
 def _soft_votes(d: FloatArray, weights: FloatArray, sharpness: float) -> FloatArray:
@@ -109,6 +126,39 @@ def all_votes(
     for vote in SHARPNESS:
         soft = vote_weights(neighbors, rows.weights, vote, max(ks))
         yield vote, max(ks), soft.class_probabilities(rows)
+
+
+def all_averages(
+    neighbors: Neighbors, rows: TargetRows, ks: Sequence[int]
+) -> Iterator[tuple[VoteName, int, FloatArray]]:
+    """The averages (q, t) of the targets by all :func:`rules`, as sums along the neighbors."""
+    k = max(ks)
+    ids, d = neighbors.ids[:, :k], neighbors.distances[:, :k]
+    w = np.where(ids >= 0, rows.weights[ids], 0.0)
+    near = np.where(ids >= 0, d, 0.0)
+    # The first column of values adds up the votes themselves.
+    values = np.concatenate([np.ones((*ids.shape, 1)), rows.targets[ids]], axis=2)
+    counts = np.cumsum(w[:, :, None] * values, axis=1)  # (q, K, t + 1)
+    reaches = np.cumsum((w * near)[:, :, None] * values, axis=1)
+    for j in ks:
+        yield "majority", j, _averaged(counts[:, j - 1], rows)
+        reach = neighbors.distances[:, j]
+        usable = np.isfinite(reach) & (reach > 0)
+        inverse = np.where(usable, 1.0 / np.where(usable, reach, 1.0), 0.0)
+        yield (
+            "epanechnikov",
+            j,
+            _averaged(counts[:, j - 1] - reaches[:, j - 1] * inverse[:, None], rows),
+        )
+    for vote in SHARPNESS:
+        soft = vote_weights(neighbors, rows.weights, vote, k, rows.prior_votes)
+        yield vote, k, probabilities(rows.shares(soft), rows.prior)
+
+
+def _averaged(sums: FloatArray, rows: TargetRows) -> FloatArray:
+    """(q, t) averages from sums (q, 1 + t) of votes and of votes times targets."""
+    votes = np.maximum(sums[:, :1], 0.0)
+    return np.asarray((sums[:, 1:] + rows.prior_votes * rows.prior) / (votes + rows.prior_votes))
 
 
 def _smooth(votes: FloatArray, prior: FloatArray) -> FloatArray:

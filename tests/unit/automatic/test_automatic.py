@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import vicinal as vc
-from vicinal.automatic.committee import fit_exponent
+from vicinal.automatic.class_rows import fit_exponent
 from vicinal.automatic.metric_path import STARTS
 from vicinal.exceptions import IdentifierColumnWarning, TimeLimitWarning
 from vicinal.objective.soft_average import k_for_gamma

@@ -34,9 +34,9 @@ def prepared_with(model, rows, weights=None):
     voters = VotingRows(codes, weights, shares / weights.sum())
     committee = Committee(
         model._expanded(X[rows]), voters, model.metrics_, model.chosen_,
-        forests=model.forests_ or (), exponent=model.exponent_,
+        forests=model.forests_ or (), calibration=model.exponent_,
     )  # fmt: skip
-    return committee.class_probabilities(model._expanded(X[ASKED]))
+    return committee.predictions(model._expanded(X[ASKED]))
 
 
 def test_added_rows_vote_as_if_they_had_always_been_there(model):

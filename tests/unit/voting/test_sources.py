@@ -38,9 +38,9 @@ def test_a_committee_is_the_weighted_mean_of_its_members(data):
     for member in MEMBERS:
         for q in member.metrics:
             alone = Committee(X, rows, metrics, [member._replace(weight=1.0, metrics=(q,))])
-            expected += member.weight / 2 * alone.class_probabilities(queries)
+            expected += member.weight / 2 * alone.predictions(queries)
     committee = Committee(X, rows, metrics, MEMBERS)
-    assert_allclose(committee.class_probabilities(queries), expected, atol=1e-14)
+    assert_allclose(committee.predictions(queries), expected, atol=1e-14)
     weights, prior_share = committee.sparse_weights(queries)
     assert_allclose(weights.sum(axis=1) + prior_share, 1.0)
 
@@ -49,7 +49,7 @@ def test_the_limit_of_memory_and_batches_change_nothing(data, monkeypatch):
     X, rows, metrics, queries = data
     kept, anew = (Committee(X, rows, metrics, MEMBERS, limit) for limit in (2**20, 0))
     assert (kept.keep, anew.keep) == (True, False)
-    assert_array_equal(kept.class_probabilities(queries), anew.class_probabilities(queries))
+    assert_array_equal(kept.predictions(queries), anew.predictions(queries))
     weights, _ = kept.sparse_weights(queries)
     for ours, theirs in zip(
         kept.neighbors(queries, weights, 50), anew.neighbors(queries, weights, 50), strict=True
@@ -57,9 +57,7 @@ def test_the_limit_of_memory_and_batches_change_nothing(data, monkeypatch):
         assert_array_equal(ours, theirs)
     monkeypatch.setattr("vicinal.voting.sources.ENTRIES", 100)
     in_batches = Committee(X, rows, metrics, MEMBERS)
-    assert_allclose(
-        in_batches.class_probabilities(queries), kept.class_probabilities(queries), atol=1e-12
-    )
+    assert_allclose(in_batches.predictions(queries), kept.predictions(queries), atol=1e-12)
 
 
 def test_a_row_that_may_not_vote_has_no_weight(data):

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from vicinal.automatic.committee import ADDITIONS, FIRST_MEMBERS, greedy_weights, rank
+from vicinal.automatic.class_rows import ClassRows
+from vicinal.automatic.committee import ADDITIONS, FIRST_MEMBERS, greedy_weights
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.voting.row_weights import RowWeights, VotingRows
 from vicinal.voting.votes import SHARPNESS, all_votes, majorities, rules, vote_weights
@@ -117,12 +118,13 @@ def test_greedy_choice_lowers_the_brier_score_as_the_loop_does():
     for _ in range(ADDITIONS):
         trials = [brier(counts + np.eye(k)[j]) for j in range(k)]
         counts[int(np.argmin(trials))] += 1
-    assert_allclose(greedy_weights(P, codes, weights), counts / counts.sum())
+    assert_allclose(greedy_weights(P, target, weights), counts / counts.sum())
 
 
 def test_rank_weighs_error_and_log_loss():
-    errors, log_losses = np.array([0.1, 0.1, 0.2, 0.09]), np.array([0.5, 0.4, 0.1, 0.6])
-    assert rank(errors, log_losses).tolist() == [1, 2, 0, 3]
+    losses = np.array([[0.1, 0.5], [0.1, 0.4], [0.2, 0.1], [0.09, 0.6]])
+    rows = ClassRows.of(np.array([0, 1]), np.ones(2))
+    assert rows.rank(losses).tolist() == [1, 2, 0, 3]
 
 
 @given(seed=st.integers(0, 10**6))

@@ -1,0 +1,52 @@
+"""The text about a fitted automatic model: what was tried, and what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vicinal.automatic.committee import Choice
+
+
+def describe(model: Any) -> str:
+    """The report of a fitted :class:`~vicinal.ANNClassifier`."""
+    results = model.cv_results_
+    n_metrics = len(set(zip(results["configuration"], results["iterate"], strict=True)))
+    euclid = results["configuration"] == "euclid"
+    single = 1.0 - float(results["mean_test_error"][results["rank_test_score"] == 1][0])
+    size = f"{model.n_samples_fit_} rows, {model.n_features_in_} features"
+    lines = [
+        f"ANNClassifier, {model.mode}: {size}, {len(model.classes_)} classes",
+        f"Fitted in {model.fit_time_:.1f} s, tuned on {len(model.oof_rows_)} rows.",
+        f"Tried {len(euclid)} candidates: {n_metrics} metrics with every K and vote.",
+        "Out-of-fold accuracy:",
+        f"  {'committee' if model.mode == 'committee' else 'chosen':<24} {model.best_score_:.4f}",
+        f"  {'best single candidate':<24} {single:.4f}",
+        f"  {'best Euclidean K-NN':<24} {1.0 - results['mean_test_error'][euclid].min():.4f}",
+        f"  {'largest class':<24} {float(np.max(model.prior_)):.4f}",
+        *_calibration(model),
+        "Chosen:",
+        *_table(model.chosen_),
+    ]
+    if model.timed_out_:
+        lines.append("The time limit ended the search early: this is the best found until then.")
+    return "\n".join(lines)
+
+
+def _calibration(model: Any) -> list[str]:
+    if model.exponent_ == 1.0 or model.calibration_error_ is None:
+        return []
+    before, after = model.calibration_error_
+    gained = f"out-of-fold calibration error {before:.4f} before, {after:.4f} after"
+    return [f"Probabilities: exponent {model.exponent_:.2f}, {gained}."]
+
+
+def _table(chosen: Sequence[Choice]) -> list[str]:
+    head = f"  {'weight':>6}  {'configuration':<24} {'iterate':>7}  {'vote':<12} {'K':>3}"
+    rows = [
+        f"  {c.weight:>6.3f}  {c.configuration:<24} {c.iterate:>7}  {c.vote:<12} {c.n_neighbors:>3}"
+        for c in chosen
+    ]
+    return [head, *rows]
