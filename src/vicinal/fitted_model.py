@@ -228,6 +228,10 @@ class NeighborVotes:
         """(n, c) of the classes."""
         return np.asarray(self.knn.predict_proba(self.metric.embed(A)))
 
+    def predict(self, A: FloatArray) -> NDArray[np.generic]:
+        """(n,) classes; among equal votes, the classifier decides."""
+        return np.asarray(self.knn.predict(self.metric.embed(A)))
+
     def nearest(self, A: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
         """Distances and training rows (n, k), nearest first."""
         k = min(k, self.knn.n_samples_fit_)
@@ -270,6 +274,11 @@ class CommitteeVotes:
     def probabilities(self, A: FloatArray) -> FloatArray:
         with plain_arrays():
             return np.asarray(self.committee.predict_proba(A))
+
+    def predict(self, A: FloatArray) -> NDArray[np.generic]:
+        """(n,) classes."""
+        with plain_arrays():
+            return np.asarray(self.committee.predict(A))
 
     def nearest(self, A: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
         """Distances and training rows (n, k), those that count most first."""

@@ -28,7 +28,12 @@ from vicinal.tables.methods import METHODS
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
-from vicinal.tables.training_table import ColumnRoles, class_labels, labels_like
+from vicinal.tables.training_table import (
+    ColumnRoles,
+    class_labels,
+    labels_like,
+    prepare_training,
+)
 from vicinal.validation.folds import Fold, stratified_folds, usable_folds
 from vicinal.validation.schedule import Deadline, Schedule, run_tasks
 
@@ -150,7 +155,8 @@ def _try(comparison: Comparison, fold: Fold, settings: FitSettings) -> MethodTri
     train, test = (comparison.table.iloc[rows] for rows in fold)
     start = monotonic()
     try:
-        *_, model = TableModel.candidates(train, comparison.roles, settings=settings)
+        data = prepare_training(train, comparison.roles)
+        *_, model = TableModel.candidates(data, comparison.roles, settings=settings)
     except TableError:
         raise
     except ValueError as error:

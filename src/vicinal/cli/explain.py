@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen
@@ -39,8 +40,7 @@ def explain(
     if row >= len(frame):
         raise typer.BadParameter(f"{new.name} has rows 0 to {len(frame) - 1}", param_hint="--row")
     chosen = frame.iloc[[row]]
-    x = fitted.prepare(chosen, ignore_unseen=ignore)[0]
-    explained = explain_row(fitted, x, neighbors)
+    explained = explain_row(fitted, chosen, neighbors, ignore_unseen=ignore)
     name = fitted.roles.ids(chosen)[0]
     _tell(explained, name, fitted.target, output)
     output.document({"row": row, "id": name, "target": fitted.target, **_document(explained)})
@@ -94,6 +94,8 @@ def _cell(near: Any, column: str) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, np.datetime64):
+        return str(value).replace("T", " ")
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 

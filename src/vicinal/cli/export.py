@@ -46,11 +46,11 @@ def export(
     from vicinal.export import to_faiss, to_npy, to_onnx
 
     if to == "onnx":
-        to_onnx(fitted.estimator, out)
+        to_onnx(fitted.of_features, out)
     elif to == "faiss":
         named = fitted.ids.dtype.kind in "iu"
-        to_faiss(fitted.estimator, fitted.training_rows, out, ids=fitted.ids if named else None)
+        to_faiss(fitted.of_features, fitted.training_rows, out, ids=fitted.ids if named else None)
     else:
-        to_npy(fitted.estimator, out, feature_names=fitted.feature_names)
+        to_npy(fitted.of_features, out, feature_names=fitted.feature_names)
     output.say(f"written   {out}")
     output.document({"format": to, "out": str(out)})

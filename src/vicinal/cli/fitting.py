@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,25 +18,27 @@ from vicinal.cli.output import (
     Output,
     ProgressBar,
     collected_warnings,
+    column_documents,
     column_lines,
+    column_text,
     dropped_rows,
     percent,
     show_duration,
 )
 from vicinal.exceptions import TableError
 from vicinal.model_file import save
-from vicinal.tables.columns import MISSING, ColumnPlan, as_texts, encode
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
-from vicinal.tables.table_model import TableModel
+from vicinal.tables.table_model import NamedColumns, TableModel
 from vicinal.tables.training_table import (
     ColumnRoles,
-    check_columns,
+    TrainingTable,
     class_labels,
     labels_like,
     prepare_training,
 )
 from vicinal.validation.folds import hold_out
+from vicinal.validation.scores import wilson_interval
 from vicinal.version import __version__
 
 
@@ -63,7 +64,7 @@ class FitRequest:
     @property
     def roles(self) -> ColumnRoles:
         """The columns that are not features."""
-        return ColumnRoles(self.target, self.id_column, self.group_column)
+        return ColumnRoles(self.target, self.id_column, self.group_column, self.keep)
 
     @property
     def command(self) -> str:
@@ -83,7 +84,7 @@ class FitRequest:
 class Parts:
     """The rows to learn from, and those to judge by, if any."""
 
-    train: pd.DataFrame
+    train: TrainingTable
     test: pd.DataFrame | None
     everything: pd.DataFrame
 
@@ -142,36 +143,31 @@ def _read(request: FitRequest, output: Output) -> Parts:
     if len(known) < len(table):
         output.say(dropped_rows(len(table) - len(known), request.target))
     if request.test is not None:
+        train = prepare_training(known, request.roles)
         test = read_table(request.test, request.roles.names)
         require_column(test, request.target, "--test")
         test = test[test[request.target].notna()]
-        for text in check_test(known, test, request.roles, request.keep):
+        for text in check_test(train, test, request.roles):
             output.remark(text)
-        return Parts(known, test, known)
+        return Parts(train, test, known)
     if request.holdout is None:
-        return Parts(known, None, known)
+        return Parts(prepare_training(known, request.roles), None, known)
     y, groups = class_labels(known[request.target]), request.roles.groups(known)
-    train, test_rows = hold_out(y, groups, request.holdout, request.seed)
-    return Parts(known.iloc[train], known.iloc[test_rows], known)
+    rows, test_rows = hold_out(y, groups, request.holdout, request.seed)
+    train = prepare_training(known.iloc[rows], request.roles)
+    return Parts(train, known.iloc[test_rows], known)
 
 
-def _arguments(request: FitRequest, bar: ProgressBar) -> dict[str, Any]:
-    return {
-        "roles": request.roles,
-        "keep": request.keep,
-        "settings": FitSettings(
-            request.method, request.seed, request.max_time, request.effort, listener=bar
-        ),
-    }
-
-
-def _fit(request: FitRequest, train: pd.DataFrame) -> Fitted:
+def _fit(request: FitRequest, train: TrainingTable) -> Fitted:
     """All candidates until the last, or until Ctrl-C."""
     found: list[TableModel] = []
     start, interrupted = monotonic(), False
     with collected_warnings() as warnings, ProgressBar() as bar:
+        settings = FitSettings(
+            request.method, request.seed, request.max_time, request.effort, listener=bar
+        )
         try:
-            found.extend(TableModel.candidates(train, **_arguments(request, bar)))
+            found.extend(TableModel.candidates(train, request.roles, settings=settings))
         except KeyboardInterrupt:
             if not found:
                 raise
@@ -182,7 +178,7 @@ def _fit(request: FitRequest, train: pd.DataFrame) -> Fitted:
 def _refit(request: FitRequest, fitted: Fitted, everything: pd.DataFrame) -> Fitted:
     """The same on all rows; interrupted, the judged model remains the best."""
     try:
-        again = _fit(request, everything)
+        again = _fit(request, prepare_training(everything, request.roles))
     except KeyboardInterrupt:
         return replace(fitted, interrupted=True)
     if again.interrupted:
@@ -195,7 +191,6 @@ def _provenance(
 ) -> dict[str, Any]:
     return {
         **fitted.model.provenance,
-        "plain_cross_validated_accuracy": fitted.plain.provenance["cross_validated_accuracy"],
         "held_out": judged,
         "interrupted": fitted.interrupted,
         "fit_seconds": round(fitted.seconds, 3),
@@ -236,7 +231,7 @@ def _tell(
             "rows": len(model.ids),
             "features": list(model.feature_names),
             "classes": model.classes,
-            "columns": [plan.to_state() for plan in model.columns],
+            "columns": column_documents(model.columns),
             **facts,
         }
     )
@@ -260,7 +255,7 @@ def _write_page(
     with ProgressBar() as bar:
         bar("page", None)
         report(
-            model.estimator,
+            model.of_features,
             model.training_rows,
             model.labels,
             path,
@@ -272,46 +267,32 @@ def _write_page(
             provenance={
                 "Command": model.provenance["command"],
                 "Seed": str(request.seed),
-                "Columns": [f"{plan.name}: {plan}" for plan in model.columns],
+                "Columns": [f"{e.name}: {column_text(e)}" for e in model.columns],
             },
         )
 
 
-def check_test(
-    train: pd.DataFrame,
-    test: pd.DataFrame,
-    roles: ColumnRoles,
-    keep: Sequence[str],
-) -> list[str]:
+def check_test(train: TrainingTable, test: pd.DataFrame, roles: ColumnRoles) -> list[str]:
     """Refuse a test table that the model of `train` could not predict; remarks on the others.
 
     Parameters
     ----------
-    train, test : DataFrame
+    train : TrainingTable
+    test : DataFrame
     roles : ColumnRoles
-    keep : sequence of str
-        Columns to use although they look like identifiers.
     """
-    plans = prepare_training(train, roles, keep).columns
-    remarks: list[str] = []
     try:
         if len(test) == 0:
             raise TableError(f"no row has a class in {roles.target!r}")
-        for plan in plans:
-            if plan.kind != "dropped":
-                check_columns(test, [plan.name])
-                encode(test[plan.name], plan, ignore_unseen=True)
-                remarks += _unseen(test[plan.name], plan)
+        columns = NamedColumns.of(train.encoder)
+        encoded = train.encoder.encode(columns.select(test))
     except TableError as error:
         raise TableError(f"the test table does not fit the training table: {error}") from error
-    return remarks
-
-
-def _unseen(column: pd.Series, plan: ColumnPlan) -> Iterator[str]:
-    new = set(as_texts(column)) - {*plan.categories, MISSING}
-    if plan.kind == "category" and new:
-        shown = ", ".join(map(repr, sorted(new)[:5])) + (", …" if len(new) > 5 else "")
-        yield f"note: test column {plan.name!r}: {shown} not in training, taken as no known one"
+    return [
+        f"note: test column {name!r}: {', '.join(map(repr, sorted(levels)[:5]))} not in training, "
+        "taken as no known one"
+        for name, levels in encoded.unseen.items()
+    ]
 
 
 def judge(model: TableModel, plain: TableModel, test: pd.DataFrame) -> dict[str, Any]:
@@ -321,11 +302,10 @@ def judge(model: TableModel, plain: TableModel, test: pd.DataFrame) -> dict[str,
     plain K-NN is what was asked for.
     """
     from vicinal.reporting.evaluation import plain_predictions
-    from vicinal.reporting.headline import wilson_interval
 
     truth = labels_like(test[model.target], model.classes)
     X = model.prepare(test, ignore_unseen=True)
-    right = model.estimator.predict(X) == truth
+    right = model.predicted(X) == truth
     plain_right = right
     if model is not plain:
         labels, codes = np.unique(model.labels, return_inverse=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vicinal.cli.options import AsJson, ModelPath
-from vicinal.cli.output import Output, percent
+from vicinal.cli.output import Output, column_documents, column_text, percent
 from vicinal.cli.predict import load_table_model
 
 
@@ -34,7 +34,9 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     output.say()
     output.table(["class", "rows"], list(zip(labels, counts.tolist(), strict=True)))
     output.say()
-    output.table(["column", "what is done to it"], [(p.name, str(p)) for p in fitted.columns])
+    output.table(
+        ["column", "what is done to it"], [(e.name, column_text(e)) for e in fitted.columns]
+    )
     output.document(
         {
             "target": fitted.target,
@@ -42,7 +44,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
             "classes": {str(c): n for c, n in zip(labels, counts.tolist(), strict=True)},
             "rows": rows,
             "features": list(fitted.feature_names),
-            "columns": [plan.to_state() for plan in fitted.columns],
+            "columns": column_documents(fitted.columns),
             "id_column": fitted.roles.id_column,
             "group_column": fitted.roles.group_column,
             "provenance": facts,

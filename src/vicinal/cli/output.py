@@ -13,13 +13,15 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from vicinal.tables.columns import MISSING, ColumnPlan
-from vicinal.tables.table_model import TableModel
+from vicinal.features.column_codes import LevelCode, NumberCode
+from vicinal.features.column_encoding import ColumnEncoding
+from vicinal.features.table_values import MISSING
+from vicinal.features.target_statistics import TargetCode
+from vicinal.tables.table_model import TableCounts, TableModel
 
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -159,19 +161,44 @@ class ProgressBar:
         self._progress.update(self._task, completed=done or 0.0, total=total)
 
 
-def column_lines(columns: Sequence[ColumnPlan]) -> Iterator[str]:
+def column_lines(columns: Sequence[ColumnEncoding]) -> Iterator[str]:
     """Every column that was not simply standardized, and how many were."""
-    plain = [plan for plan in columns if plan.kind == "number" and not plan.n_missing]
+    plain = [e for e in columns if _is_plain(e)]
     if plain:
         yield f"columns   {len(plain)} of numbers: standardized"
-    others = [plan for plan in columns if plan not in plain]
-    for plan in others[:SHOWN_COLUMNS]:
-        missing = ""
-        if plan.n_missing and plan.kind == "category":
-            missing = f"; {plan.n_missing} missing are a category of their own"
-        yield f"column    {plan.name}: {plan}{missing}"
+    others = [e for e in columns if not _is_plain(e)]
+    for encoding in others[:SHOWN_COLUMNS]:
+        yield f"column    {encoding.name}: {column_text(encoding)}"
     if len(others) > SHOWN_COLUMNS:
         yield f"          and {len(others) - SHOWN_COLUMNS} more; vicinal info lists them all"
+
+
+def _is_plain(encoding: ColumnEncoding) -> bool:
+    code = encoding.code
+    return isinstance(code, NumberCode) and not code.is_text and not encoding.n_missing
+
+
+def column_text(encoding: ColumnEncoding) -> str:
+    """What is done to a column."""
+    return str(encoding) if encoding.is_used else f"dropped: {encoding}"
+
+
+def column_documents(columns: Sequence[ColumnEncoding]) -> list[dict[str, Any]]:
+    """The same for programs: what the features are made from."""
+    return [
+        {
+            "name": e.name,
+            "kind": e.code.kind,
+            "done": column_text(e),
+            "n_rows": e.n_rows,
+            "n_missing": e.n_missing,
+            "features": list(e.feature_names),
+            "has_indicator": e.has_indicator,
+            "weight": e.weight,
+            **vars(e.code),
+        }
+        for e in columns
+    ]
 
 
 def dropped_rows(number: int, target: str) -> str:
@@ -179,21 +206,35 @@ def dropped_rows(number: int, target: str) -> str:
     return f"rows      {number} without {target}: left out"
 
 
-def remarks(model: TableModel, frame: pd.DataFrame) -> Iterator[str]:
-    """What predict does to new rows beyond the ordinary."""
-    used = {plan.name for plan in model.columns if plan.kind != "dropped"}
-    for plan in model.columns:
-        if plan.name not in used:
-            continue
-        missing = int(frame[plan.name].isna().sum())
-        if missing and plan.kind == "number":
-            yield f"note: column {plan.name!r}: {missing} missing, filled with {plan.fill:.6g}"
-        elif missing and MISSING not in plan.categories:
-            yield f"note: column {plan.name!r}: {missing} missing, taken as none of the known"
-    known = {plan.name for plan in model.columns} | set(model.roles.names)
-    extra = [repr(name) for name in frame.columns if name not in known]
+def remarks(model: TableModel, names: Sequence[str], counts: TableCounts) -> Iterator[str]:
+    """What was done to new rows beyond the ordinary."""
+    for encoding in model.columns:
+        missing = counts.missing[encoding.name]
+        if missing:
+            yield f"note: column {encoding.name!r}: {missing} missing, {filled(encoding)}"
+        unseen = counts.unseen.get(encoding.name)
+        if unseen:
+            shown = ", ".join(map(repr, [level for level, _ in unseen.most_common(5)]))
+            more = ", …" if len(unseen) > 5 else ""
+            yield (
+                f"note: column {encoding.name!r}: {shown}{more} ({unseen.total()} rows) not in "
+                "training, taken as none of the known"
+            )
+    known = {encoding.name for encoding in model.columns} | set(model.roles.names)
+    extra = [repr(name) for name in names if name not in known]
     if extra:
         yield f"note: not in the model, ignored: {', '.join(extra[:10])}"
+
+
+def filled(encoding: ColumnEncoding) -> str:
+    """What becomes of missing values of new rows."""
+    code = encoding.code
+    if isinstance(code, NumberCode):
+        return f"filled with {code.fill:.6g}"
+    if isinstance(code, LevelCode | TargetCode):
+        known = MISSING in code.levels
+        return "a level of their own" if known else "taken as none of the known"
+    return "filled with the median"
 
 
 def show_duration(seconds: float) -> str:

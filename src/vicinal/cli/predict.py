@@ -17,7 +17,7 @@ from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unse
 from vicinal.cli.output import Output, percent, remarks
 from vicinal.model_file import load
 from vicinal.tables.reading import read_table, safe, write_table, write_text
-from vicinal.tables.table_model import TableModel
+from vicinal.tables.table_model import TableCounts, TableModel
 from vicinal.tables.training_table import labels_like
 
 SafeCells = Annotated[
@@ -58,9 +58,7 @@ def predict(
     require_place(out, "--out", model, new)
     output, ignore = Output(as_json), ignores_unseen(unseen)
     fitted, frame = load_both(model, new)
-    X = fitted.prepare(frame, ignore_unseen=ignore)
-    for text in remarks(fitted, frame):
-        output.remark(text)
+    X = _encoded(fitted, frame, output, ignore)
     table = _predictions(fitted, frame, X, neighbors)
     if fitted.target in frame.columns:
         truth = labels_like(frame[fitted.target], fitted.classes)
@@ -89,12 +87,23 @@ def transform(
     require_place(out, "--out", model, new)
     output, ignore = Output(as_json), ignores_unseen(unseen)
     fitted, frame = load_both(model, new)
-    Z = fitted.embed(fitted.prepare(frame, ignore_unseen=ignore))
-    for text in remarks(fitted, frame):
-        output.remark(text)
+    Z = fitted.embed(_encoded(fitted, frame, output, ignore))
     columns = {f"z{j}": Z[:, j] for j in range(Z.shape[1])}
     table = _with_names(fitted, frame, columns)
     deliver(safe(table) if safe_cells else table, out, output)
+
+
+def _encoded(
+    fitted: TableModel, frame: pd.DataFrame, output: Output, ignore_unseen: bool
+) -> FloatArray:
+    """The rows as numbers, with a remark on what was not as in training."""
+    encoded, counts = fitted.encode(frame), TableCounts()
+    if not ignore_unseen:
+        encoded.check_seen()
+    counts.add(encoded)
+    for text in remarks(fitted, list(frame.columns), counts):
+        output.remark(text)
+    return np.asarray(encoded.X)
 
 
 def load_both(model: Path, new: Path) -> tuple[TableModel, pd.DataFrame]:
@@ -127,8 +136,8 @@ def deliver(table: pd.DataFrame, out: Path | None, output: Output) -> None:
 
 
 def _predictions(fitted: TableModel, frame: pd.DataFrame, X: FloatArray, k: int) -> pd.DataFrame:
-    probabilities = fitted.estimator.predict_proba(X)
-    columns: dict[str, NDArray[np.generic]] = {"prediction": fitted.estimator.predict(X)}
+    probabilities = fitted.probabilities(X)
+    columns: dict[str, NDArray[np.generic]] = {"prediction": fitted.predicted(X)}
     columns |= {f"p({c})": probabilities[:, j] for j, c in enumerate(fitted.classes)}
     if k:
         distances, rows = fitted.nearest(X, k)

@@ -14,6 +14,7 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import TableError
 from vicinal.features.table_values import (
     MISSING,
+    Cells,
     Column,
     NumberFormat,
     parse_date,
@@ -21,6 +22,8 @@ from vicinal.features.table_values import (
 
 LARGEST = 1e30
 """Of numbers and their inverse deviations: products of two stay far from overflow."""
+OTHER_LEVEL = "(none of the known)"
+"""What a level that did not occur in training is restored as."""
 PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 """Units of each period, from the time in that unit."""
 EPOCH = datetime(1970, 1, 1)
@@ -40,6 +43,9 @@ class ColumnCode(Protocol):
 
     def unseen(self, column: Column) -> NDArray[np.bool_]:
         """(n,) where a value is a level that did not occur in training."""
+
+    def restore(self, block: FloatArray) -> Cells:
+        """(n,) values that have the features (n, k)."""
 
     def __str__(self) -> str: ...
 
@@ -72,6 +78,9 @@ class NumberCode(_WithoutLevels):
         filled = np.where(np.isnan(numbers), self.fill, numbers)
         return ((filled - self.mean) / self.scale)[:, None]
 
+    def restore(self, block: FloatArray) -> Cells:
+        return np.asarray(block[:, 0] * self.scale + self.mean)
+
     def __str__(self) -> str:
         text = f"standardized, mean {self.mean:.6g}, deviation {self.scale:.6g}"
         if not self.is_text:
@@ -102,6 +111,10 @@ class OrderedCode:
     def unseen(self, column: Column) -> NDArray[np.bool_]:
         return unknown_levels(column, self.levels)
 
+    def restore(self, block: FloatArray) -> Cells:
+        ranks = np.rint(block[:, 0] * self.scale + self.mean).astype(np.intp)
+        return np.array(self.levels, dtype=object)[np.clip(ranks, 0, len(self.levels) - 1)]
+
     def __str__(self) -> str:
         return f"{' < '.join(self.levels[:6])}{' < …' if len(self.levels) > 6 else ''}"
 
@@ -122,6 +135,10 @@ class LevelCode:
 
     def unseen(self, column: Column) -> NDArray[np.bool_]:
         return unknown_levels(column, self.levels)
+
+    def restore(self, block: FloatArray) -> Cells:
+        levels = np.array([*self.levels, OTHER_LEVEL], dtype=object)
+        return np.asarray(levels[np.where(block.any(axis=1), block.argmax(axis=1), -1)])
 
     def __str__(self) -> str:
         shown = ", ".join(self.levels[:6]) + (", …" if len(self.levels) > 6 else "")
@@ -151,6 +168,13 @@ class DateCode(_WithoutLevels):
         circles = [wave(angle) for angle in angles for wave in (np.cos, np.sin)]
         return np.column_stack([(days - self.mean) / self.scale, *circles])
 
+    def restore(self, block: FloatArray) -> Cells:
+        days = block[:, 0] * self.scale + self.mean
+        seconds = np.rint(days * 86400.0).astype("timedelta64[s]")
+        times = np.datetime64(0, "s") + seconds
+        whole = (days == np.floor(days)).all()
+        return np.asarray(times.astype("datetime64[D]") if whole else times)
+
     def __str__(self) -> str:
         parts = "".join(f", {period}" for period in self.periods)
         form = f" (read as {self.form})" if self.form else ""
@@ -170,6 +194,9 @@ class DroppedCode(_WithoutLevels):
 
     def features(self, column: Column) -> FloatArray:
         return np.empty((len(column.values), 0))
+
+    def restore(self, block: FloatArray) -> Cells:
+        return np.full(len(block), MISSING, dtype=object)
 
     def __str__(self) -> str:
         return self.reason

@@ -26,6 +26,7 @@ from vicinal.features.column_codes import (
 )
 from vicinal.features.table_values import (
     MISSING,
+    Cells,
     Column,
     NumberFormat,
     find_date_format,
@@ -68,15 +69,30 @@ class ColumnEncoding:
     weight: float = 1.0
 
     @property
+    def is_used(self) -> bool:
+        """Whether there are features of the column."""
+        return bool(self.feature_names)
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         names = tuple(f"{self.name}{suffix}" for suffix in self.code.suffixes)
         return (*names, f"{self.name}={MISSING}") if self.has_indicator else names
 
     def features(self, column: Column) -> FloatArray:
         """(n, k) of the column of another table."""
-        if self.code.kind in ("number", "date"):
-            column = column.without_marks()
+        column = self.as_read(column)
         return self._with_indicator(self.code.features(column), column) * self.weight
+
+    def as_read(self, column: Column) -> Column:
+        """The column of another table; among numbers and dates, marks such as "-" are missing."""
+        return column.without_marks() if self.code.kind in ("number", "date") else column
+
+    def restore(self, block: FloatArray) -> Cells:
+        """(n,) values that have the features (n, k); those that were missing as ``MISSING``."""
+        values = self.code.restore(block[:, : len(self.code.suffixes)] / self.weight)
+        if self.has_indicator:
+            values = np.where(block[:, -1] > 0, MISSING, values.astype(object))
+        return values
 
     def _with_indicator(self, block: FloatArray, column: Column) -> FloatArray:
         if not self.has_indicator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -49,6 +50,34 @@ class EncodedSamples:
     X: Any
     encoder: TableEncoder | None = None
     target_features: TargetFeatures | None = None
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """Rows of a table as numbers, and what in them was not as in training.
+
+    Attributes
+    ----------
+    X : (n, e) array
+    unseen : dict
+        Column → level that did not occur in training → number of rows.
+    missing : dict
+        Column → number of rows without a value, where there are any.
+    """
+
+    X: Any
+    unseen: dict[str, dict[str, int]]
+    missing: dict[str, int]
+
+    def check_seen(self) -> None:
+        """Raise a TableError that names the levels that did not occur in training."""
+        for name, levels in self.unseen.items():
+            shown = ", ".join(map(repr, sorted(levels)[:5])) + (", …" if len(levels) > 5 else "")
+            raise TableError(
+                f"column {name!r}: {shown} ({sum(levels.values())} row(s)) did not occur in "
+                "training; correct the value, or let it be none of the known ones "
+                "(--unseen ignore)"
+            )
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -159,7 +188,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         features : (n_samples, n_features_out) array
         """
-        return self._fit(X, y)[0]
+        return self.fit_samples(X, y).X
+
+    def fit_samples(self, X: Any, y: Any = None) -> EncodedSamples:
+        """Fit, and encode the training rows, with what cross-validation needs to know of them.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars), pyarrow table or array of shape (n_samples, n_columns)
+        y : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        samples : EncodedSamples
+        """
+        features, target_features = self._fit(X, y)
+        return EncodedSamples(features, self, target_features)
 
     def transform(self, X: Any) -> Any:
         """Encode a table with the columns of the training table.
@@ -175,17 +219,49 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         features : (n_samples, n_features_out) array
         """
-        check_is_fitted(self)
-        columns, dtype = self._read(X, reset=False)
-        pairs = list(zip(self.columns_, columns, strict=True))
-        unseen = [(c.name, int(e.code.unseen(c).sum())) for e, c in pairs]
-        counted = ", ".join(f"{name!r} ({count} rows)" for name, count in unseen if count)
+        encoded = self.encode(X)
+        counts = {name: sum(levels.values()) for name, levels in encoded.unseen.items()}
+        counted = ", ".join(f"{name!r} ({count} rows)" for name, count in counts.items())
         if counted:
             warn_user(
                 f"levels that did not occur in training, taken as none of the known: {counted}",
                 UnseenLevelWarning,
             )
-        return np.hstack([e.features(c) for e, c in pairs]).astype(dtype, copy=False)
+        return encoded.X
+
+    def encode(self, X: Any) -> EncodedTable:
+        """Encode a table as :meth:`transform` does, and count what was not as in training.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars), pyarrow table or array of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        encoded : EncodedTable
+        """
+        check_is_fitted(self)
+        columns, dtype = self._read(X, reset=False)
+        used = [pair for pair in zip(self.columns_, columns, strict=True) if pair[0].is_used]
+        unseen, missing = {}, {}
+        for encoding, column in used:
+            if count := int(encoding.as_read(column).missing.sum()):
+                missing[column.name] = count
+            new = encoding.code.unseen(column)
+            if new.any():
+                unseen[column.name] = dict(Counter(column.texts()[new].tolist()))
+        features = np.hstack([e.features(c) for e, c in used]).astype(dtype, copy=False)
+        return EncodedTable(features, unseen, missing)
+
+    def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
+        """What the features X (n, e) were made of: column → (n,) values, of columns in use.
+
+        Missing values are restored as what they were filled with, unless a feature marks them; of
+        columns by target statistics, a level that has such statistics.
+        """
+        starts = np.searchsorted(self.feature_columns_, np.arange(len(self.columns_) + 1))
+        blocks = zip(self.columns_, starts[:-1], starts[1:], strict=True)
+        return {e.name: e.restore(X[:, a:b]) for e, a, b in blocks if e.is_used}
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the features: that of the column, with a level where there are several."""
@@ -301,10 +377,11 @@ def encode_samples(
     """Samples as numbers, with the encoder that made them of a table or of data with gaps.
 
     Numbers without gaps stay as they are, and there is no encoder. Sparse matrices become dense.
+    Samples that are encoded already stay what they are.
     """
+    if isinstance(X, EncodedSamples):
+        return X
     X = dense(on_host(X))
     if is_plain(X):
         return EncodedSamples(X)
-    encoder = TableEncoder(target_type=target_type).set_output(transform="default")
-    features, target_features = encoder._fit(X, y)
-    return EncodedSamples(features, encoder, target_features)
+    return TableEncoder(target_type=target_type).set_output(transform="default").fit_samples(X, y)

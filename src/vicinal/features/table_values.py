@@ -237,7 +237,7 @@ def _column_of_objects(name: str, cells: Cells, declared: dict[str, Any]) -> Col
             times[~missing] = [_naive(cell) for cell in present]
             return Column(name, times)
     texts = np.full(len(cells), None, dtype=object)
-    texts[~missing] = [_text(cell) or None for cell in present]
+    texts[~missing] = [cell_text(cell) or None for cell in present]
     return Column(name, texts, **declared)
 
 
@@ -250,7 +250,8 @@ def _naive(cell: Any) -> Any:
     return np.datetime64(cell.astimezone(UTC).replace(tzinfo=None) if in_zone else cell, "us")
 
 
-def _text(cell: object) -> str:
+def cell_text(cell: object) -> str:
+    """The text of a value that is there, without surrounding white space."""
     return _number_text(cell) if isinstance(cell, float | np.floating) else str(cell).strip()
 
 
@@ -267,7 +268,7 @@ def _pandas_column(X: Any, j: int, name: str) -> Column:
     series = X.iloc[:, j]
     dtype = series.dtype
     if hasattr(dtype, "ordered") and hasattr(dtype, "categories"):
-        levels = tuple(_text(level) for level in dtype.categories) if dtype.ordered else ()
+        levels = tuple(cell_text(level) for level in dtype.categories) if dtype.ordered else ()
         cells = series.astype(object).to_numpy(dtype=object, na_value=None)
         return column_of(name, cells, levels=levels, is_category=True)
     kind = getattr(dtype, "kind", "O")

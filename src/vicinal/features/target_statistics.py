@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.features.column_codes import level_codes, unknown_levels
-from vicinal.features.table_values import Column
+from vicinal.features.table_values import Cells, Column
 from vicinal.learners.labeled_data import refuse_mixed_labels
 
 TARGET_TYPES = ("auto", "classes", "number")
@@ -109,6 +109,11 @@ class TargetCode:
 
     def unseen(self, column: Column) -> NDArray[np.bool_]:
         return unknown_levels(column, self.levels.tolist())
+
+    def restore(self, block: FloatArray) -> Cells:
+        """The known level with the nearest statistics: others may have the same."""
+        distances = ((block[:, None] - self.statistics[None, :-1]) ** 2).sum(axis=2)
+        return np.asarray(self.levels[distances.argmin(axis=1)])
 
     def __str__(self) -> str:
         return f"{len(self.levels)} levels, by the mean of the target in each"

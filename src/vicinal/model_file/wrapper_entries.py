@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from vicinal.features.column_codes import PERIODS
+from vicinal.features.column_encoding import ColumnEncoding
+from vicinal.features.table_encoder import TableEncoder
 from vicinal.features.table_values import DATE_FORMATS, ISO_DATE
 from vicinal.model_file.entry import Entry, Values, attributes
-from vicinal.model_file.estimator_entries import FEATURES
+from vicinal.model_file.estimator_entries import FEATURES, LEARNERS
 from vicinal.model_file.schema import (
-    MAX_VALUE,
     MIN_DIVISOR,
     Evidence,
     Field,
@@ -30,6 +33,7 @@ from vicinal.model_file.schema import (
     Text,
     Texts,
     anything,
+    check_fields,
     flag,
     nothing,
 )
@@ -176,50 +180,6 @@ PIPELINE = Entry(
     check=_check_pipeline,
 )
 
-TABLE_ESTIMATORS = ("ANNClassifier", "ANNSearchCV", "ClassMeanKNN", "Pipeline")
-
-
-def _table_estimator(value: object, sizes: Sizes) -> None:
-    """One of the estimators that a table model knows how to question."""
-    FittedEstimator(TABLE_ESTIMATORS)(value, sizes)
-    if hasattr(value, "steps"):
-        classes = [type(step).__name__ for _, step in value.steps]
-        if len(classes) != 2 or classes[1] != "ClassMeanKNN":
-            raise ValueError("must be a pipeline of a learner and a ClassMeanKNN")
-
-
-def _check_columns(model: Any) -> None:
-    for plan in model.columns:
-        if plan.scale < MIN_DIVISOR or max(abs(plan.mean), abs(plan.fill)) > MAX_VALUE:
-            raise ValueError(f"the scale of column {plan.name!r} is out of range")
-
-
-def _to_state(model: Any, names: tuple[str, ...]) -> Values:
-    return model.to_state()
-
-
-def _from_state(cls: Any, parameters: Values, state: Values) -> Any:
-    return cls.from_state(state)
-
-
-TABLE_MODEL = Entry(
-    "vicinal.tables.table_model:TableModel",
-    state=(
-        Field("columns", ListOf("dict")),
-        Field("estimator", _table_estimator),
-        Field("target", Text()),
-        Field("ids", LabelArray("n", distinct=False)),
-        Field("rows", StoredArray(("n", "d")), nullable=True),
-        Field("id_column", Text(), nullable=True),
-        Field("group_column", Text(), nullable=True),
-        Field("provenance", anything),
-    ),
-    only=True,
-    check=_check_columns,
-    to_state=_to_state,
-    from_state=_from_state,
-)
-
 
 def _check_statistics(code: Any) -> None:
     if code.statistics.shape[1] != len(code.labels):
@@ -303,6 +263,118 @@ TABLE_ENCODER = Entry(
     "vicinal.features.table_encoder:TableEncoder",
     state=(*FEATURES, Field("columns_", ListOf("ColumnEncoding"))),
     check=_check_encoder,
+)
+
+TABLE_ESTIMATORS = ("ANNClassifier", "Pipeline")
+OLD_TABLE_ESTIMATORS = ("ANNClassifier", "ANNSearchCV", "ClassMeanKNN", "Pipeline")
+"""Of files in which the columns are beside the estimator: it takes what they become."""
+PLAN = ("name", "kind", "n_rows", "n_missing", "fill", "mean", "scale", "categories", "reason")
+"""Of a column, in such files."""
+
+
+def _table_estimator(value: object, sizes: Sizes) -> None:
+    """One of the estimators that a table model knows how to question."""
+    FittedEstimator(OLD_TABLE_ESTIMATORS)(value, sizes)
+
+
+def _check_table_model(model: Any) -> None:
+    """The estimator begins with the columns, and ends with a vote."""
+    estimator = model.estimator
+    FittedEstimator(TABLE_ESTIMATORS)(estimator, {})
+    if hasattr(estimator, "steps"):
+        names = [type(step).__name__ for _, step in estimator.steps]
+        is_learner = len(names) == 3 and names[1] in LEARNERS
+        if names[:1] + names[1 + is_learner :] not in (
+            ["TableEncoder", "ANNSearchCV"],
+            ["TableEncoder", "ClassMeanKNN"],
+        ):
+            raise ValueError("must be a pipeline of an encoder, a learner and a ClassMeanKNN")
+
+
+def _to_state(model: Any, names: tuple[str, ...]) -> Values:
+    return model.to_state()
+
+
+def _from_state(cls: Any, parameters: Values, state: Values) -> Any:
+    state = dict(state)
+    plans = state.pop("columns", None)
+    if plans is not None:
+        encoder = _encoder_of_plans(plans)
+        state["estimator"] = _after_encoder(encoder, state["estimator"])
+    return cls.from_state(state)
+
+
+def _encoder_of_plans(plans: list[Values]) -> TableEncoder:
+    """The encoder that does what the columns of an old file say."""
+    encoder = TableEncoder()
+    names = [plan.get("name") for plan in plans]
+    Texts(low=1)(tuple(names), {})
+    encoder.columns_ = [_encoding_of_plan(plan) for plan in plans]
+    encoder.n_features_in_ = len(plans)
+    encoder.feature_names_in_ = np.array(names, dtype=object)
+    _check_encoder(encoder)
+    return encoder
+
+
+def _encoding_of_plan(plan: Values) -> ColumnEncoding:
+    if set(plan) != set(PLAN) or not isinstance(plan["categories"], list):
+        raise ValueError(f"a column has the entries {', '.join(PLAN)}")
+    numbers = {name: plan[name] for name in ("fill", "mean", "scale")}
+    read = {"decimal": ".", "unit": "", "is_text": False}
+    name, values = {
+        "number": ("NumberCode", {**numbers, **read}),
+        "category": ("LevelCode", {"levels": tuple(plan["categories"])}),
+        "dropped": ("DroppedCode", {"reason": plan["reason"]}),
+    }.get(str(plan["kind"]), ("", {}))
+    if not name:
+        raise ValueError(f"the column kind {plan['kind']!r} is unknown")
+    counts = {key: plan[key] for key in ("n_rows", "n_missing")}
+    return _checked(
+        COLUMN_ENCODING,
+        {
+            "name": plan["name"],
+            "code": _checked(COLUMN_CODES[name], values),
+            **counts,
+            "has_indicator": False,
+            "weight": 1.0,
+        },
+    )
+
+
+def _checked(entry: Entry, values: Values) -> Any:
+    check_fields(entry.parameters, values, {})
+    return entry.load_class()(**values)
+
+
+def _after_encoder(encoder: TableEncoder, estimator: Any) -> Any:
+    """The estimator of an old file, as one of the columns themselves."""
+    if hasattr(estimator, "oof_rows_"):
+        whole = copy(estimator)
+        whole.encoder_ = encoder
+        for name, value in encoder.input_attributes.items():
+            setattr(whole, name, value)
+        return whole
+    steps = estimator.steps if hasattr(estimator, "steps") else [("knn", estimator)]
+    return Pipeline([("encoder", encoder), *steps])
+
+
+TABLE_MODEL = Entry(
+    "vicinal.tables.table_model:TableModel",
+    state=(
+        Field("columns", ListOf("dict"), optional=True),  # of old files
+        Field("estimator", _table_estimator),
+        Field("target", Text()),
+        Field("ids", LabelArray("n", distinct=False)),
+        Field("rows", StoredArray(("n", "d")), nullable=True),
+        Field("levels", StoredArray(("n", None), "i", low=0), optional=True, nullable=True),
+        Field("id_column", Text(), nullable=True),
+        Field("group_column", Text(), nullable=True),
+        Field("provenance", anything),
+    ),
+    only=True,
+    check=_check_table_model,
+    to_state=_to_state,
+    from_state=_from_state,
 )
 
 WRAPPERS = {

@@ -15,6 +15,7 @@ from vicinal.learners.base import MetricLearner
 from vicinal.reporting.evaluation import Evaluation
 from vicinal.reporting.findings import AccuracyScore, Chosen, Headline
 from vicinal.search.search_cv import ANNSearchCV
+from vicinal.validation.scores import wilson_interval
 
 SYMBOLS = {"alpha": "α", "gamma": "γ", "n_neighbors": "K"}
 MEANINGS = {
@@ -22,12 +23,6 @@ MEANINGS = {
     "gamma": "how sharply the loss reacts to the margin",
     "n_neighbors": "how many neighbors decide",
 }
-
-
-def wilson_interval(correct: int, total: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of the proportion correct/total."""
-    interval = binomtest(correct, total).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 def headline(evaluation: Evaluation, chosen: tuple[Chosen, ...]) -> Headline:

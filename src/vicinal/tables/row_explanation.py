@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vicinal._typing import FloatArray
+from vicinal.features.table_values import read_columns
+from vicinal.features.target_statistics import TargetCode
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from vicinal.tables.table_model import TableModel
 
 
@@ -35,8 +41,10 @@ class ExplainedRow:
     neighbors: tuple[ExplainedNeighbor, ...]
 
 
-def explain_row(model: TableModel, x: FloatArray, n_neighbors: int = 5) -> ExplainedRow:
-    """Explain the prediction of one prepared row.
+def explain_row(
+    model: TableModel, row: pd.DataFrame, n_neighbors: int = 5, *, ignore_unseen: bool = False
+) -> ExplainedRow:
+    """Explain the prediction of one row of a table.
 
     The share of column C in d² = δᵀMδ is Σ_{j∈C} δ_j (Mδ)_j, over the features of the column. It
     may be negative: where columns vary together, one can make up for another.
@@ -44,28 +52,40 @@ def explain_row(model: TableModel, x: FloatArray, n_neighbors: int = 5) -> Expla
     Parameters
     ----------
     model : TableModel
-    x : (d,) array
-        The row, from ``model.prepare``.
+    row : DataFrame of one row
     n_neighbors : int
+    ignore_unseen : bool
+        Let a level that did not occur in training be none of the known ones.
     """
-    X = x[None]
-    probabilities = model.estimator.predict_proba(X)[0]
-    neighbors = []
-    for vote in model.fitted.explain(x, model.training_rows, n_neighbors):
-        values = model.restore(model.training_rows[vote.row][None])
-        neighbors.append(
+    X = model.prepare(row, ignore_unseen=ignore_unseen)
+    votes = model.fitted.explain(X[0], model.training_rows, n_neighbors)
+    values = model.training_values(np.array([vote.row for vote in votes], dtype=np.intp))
+    probabilities = model.probabilities(X)[0]
+    return ExplainedRow(
+        prediction=model.predicted(X)[0],
+        probabilities=dict(zip(model.classes.tolist(), probabilities.tolist(), strict=True)),
+        values=_row_values(model, row, X),
+        neighbors=tuple(
             ExplainedNeighbor(
                 id=model.ids[vote.row],
                 label=vote.label,
                 weight=vote.weight,
                 distance=vote.distance,
-                values={name: value[0] for name, value in values.items()},
-                shares={p.name: float(vote.contributions[b].sum()) for p, b in model.blocks()},
+                values={name: column[i] for name, column in values.items()},
+                shares=_by_column(model, vote.contributions),
             )
-        )
-    return ExplainedRow(
-        prediction=model.estimator.predict(X)[0],
-        probabilities=dict(zip(model.classes.tolist(), probabilities.tolist(), strict=True)),
-        values={name: value[0] for name, value in model.restore(X).items()},
-        neighbors=tuple(neighbors),
+            for i, vote in enumerate(votes)
+        ),
     )
+
+
+def _by_column(model: TableModel, contributions: FloatArray) -> dict[str, float]:
+    sums = model.encoder.sum_by_column(contributions[None])[0].tolist()
+    return {e.name: share for e, share in zip(model.columns, sums, strict=True) if e.is_used}
+
+
+def _row_values(model: TableModel, row: pd.DataFrame, X: FloatArray) -> dict[str, Any]:
+    """The values of the row; where a level cannot be restored, as the table has it."""
+    values = {name: column[0] for name, column in model.values(X).items()}
+    by_target = [e.name for e in model.columns if isinstance(e.code, TargetCode)]
+    return values | {c.name: c.texts()[0] for c in read_columns(row[by_target])}

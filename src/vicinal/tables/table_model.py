@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import Pipeline
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.classifier import ANNClassifier
 from vicinal.exceptions import TableError
+from vicinal.features.column_encoding import ColumnEncoding
+from vicinal.features.table_encoder import EncodedTable, TableEncoder
+from vicinal.features.table_values import read_columns
+from vicinal.features.target_statistics import TargetCode
 from vicinal.fitted_model import FittedModel, anatomy
-from vicinal.tables.columns import ColumnPlan, encode, restore
-from vicinal.tables.training_table import ColumnRoles, prepare_training
+from vicinal.tables.training_table import ColumnRoles, TrainingTable, prepare_training
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vicinal.tables.selection import FitSettings
+    from vicinal.tables.selection import CandidateModel, FitSettings
+
+Values: TypeAlias = dict[str, NDArray[Any]]
 
 
-class TableColumns(TransformerMixin, BaseEstimator):
-    """The columns of a table as features: a step that transforms, with nothing left to fit.
+class NamedColumns(TransformerMixin, BaseEstimator):
+    """An encoder for tables whose columns are found by name, in any order.
 
     Parameters
     ----------
-    plans : tuple of ColumnPlan
+    encoder : TableEncoder
+    names : tuple of str
+        The columns that it takes.
     """
 
-    def __init__(self, plans: tuple[ColumnPlan, ...]) -> None:
-        self.plans = plans
+    encoder_: TableEncoder
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
+    def __init__(self, encoder: TableEncoder, names: tuple[str, ...]) -> None:
+        self.encoder = encoder
+        self.names = names
 
-    def fit(self, frame: pd.DataFrame, y: object = None) -> TableColumns:
-        """Nothing: the plans were made on the training table."""
+    @classmethod
+    def of(cls, encoder: TableEncoder) -> Self:
+        """With a fitted encoder."""
+        columns = cls(encoder, tuple(encoding.name for encoding in encoder.columns_))
+        columns.encoder_ = encoder
+        return columns
+
+    def fit(self, frame: pd.DataFrame, y: Any = None) -> Self:
+        """Decide anew what becomes of the columns."""
+        self.encoder_ = clone(self.encoder).fit(frame[list(self.names)], y)
         return self
 
-    def transform(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> FloatArray:
-        """The features X (n, d) of a table; its columns are found by name, in any order.
-
-        Parameters
-        ----------
-        frame : DataFrame
-        ignore_unseen : bool
-            Let a category that did not occur in training be none of the known ones.
-        """
-        used = [plan for plan in self.plans if plan.kind != "dropped"]
-        absent = [repr(plan.name) for plan in used if plan.name not in frame.columns]
+    def select(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns in the order of the training table; TableError where one is missing."""
+        used = {encoding.name: encoding.is_used for encoding in self.encoder_.columns_}
+        absent = [repr(name) for name in used if used[name] and name not in frame.columns]
         if absent:
             there = ", ".join(map(repr, frame.columns[:12]))
             there += ", …" if len(frame.columns) > 12 else ""
@@ -60,49 +69,58 @@ class TableColumns(TransformerMixin, BaseEstimator):
                 f"missing column(s) {', '.join(absent)}; the table has {there}: rename a column, "
                 "or add it (empty, if the values are unknown: they are filled as in training)"
             )
-        blocks = [encode(frame[plan.name], plan, ignore_unseen=ignore_unseen) for plan in used]
-        return np.hstack(blocks)
+        return frame.reindex(columns=list(used))
 
-    def restore(self, X: FloatArray) -> dict[str, NDArray[np.generic]]:
-        """What the features X (n, d) were made of: column → (n,) values in its own units."""
-        return {plan.name: restore(X[:, block], plan) for plan, block in self.blocks()}
-
-    def blocks(self) -> Iterator[tuple[ColumnPlan, slice]]:
-        """Every used column with its features."""
-        start = 0
-        for plan in self.plans:
-            stop = start + len(plan.feature_names)
-            if stop > start:
-                yield plan, slice(start, stop)
-            start = stop
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Of the d features that the columns become."""
-        return tuple(name for plan in self.plans for name in plan.feature_names)
+    def transform(self, frame: pd.DataFrame) -> FloatArray:
+        """The features X (n, e) of a table."""
+        return np.asarray(self.encoder_.encode(self.select(frame)).X)
 
     def get_feature_names_out(self, names: object = None) -> NDArray[np.object_]:
-        """The same as scikit-learn has them."""
-        return np.asarray(self.feature_names, dtype=object)
+        """Names of the features."""
+        return self.encoder_.get_feature_names_out()
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """What was not as in training, counted over all parts of a table.
+
+    Attributes
+    ----------
+    missing : Counter
+        Column → rows without a value.
+    unseen : dict of Counter
+        Column → level that did not occur in training → rows.
+    """
+
+    missing: Counter[str] = field(default_factory=Counter)
+    unseen: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def add(self, encoded: EncodedTable) -> None:
+        """Count another part of the table."""
+        self.missing.update(encoded.missing)
+        for name, levels in encoded.unseen.items():
+            self.unseen.setdefault(name, Counter()).update(levels)
 
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """Column preparation and a fitted estimator, from the table as it is on disk to classes.
+    """A fitted estimator of the columns of a table, from the table as it is on disk to classes.
 
     Attributes
     ----------
-    columns : tuple of ColumnPlan
-        What becomes of each column, in the order of the training table.
     estimator : fitted classifier
-        ANNClassifier, ANNSearchCV, ClassMeanKNN, or a Pipeline of a learner and a ClassMeanKNN.
+        ANNClassifier with an encoder, or a Pipeline: an encoder, then ANNSearchCV, ClassMeanKNN, or
+        a learner and a ClassMeanKNN.
     roles : ColumnRoles
         The columns of classes, names and groups.
     ids : ndarray of shape (n_rows,)
         What the training rows are called: values of the id column, else their numbers from 0 in
         the training table.
     rows : ndarray of shape (n_rows, n_features) or None
-        The prepared training rows; None if the estimator has them as ``X_fit_``.
+        The encoded training rows; None if the estimator has them as ``X_fit_``.
+    levels : ndarray of shape (n_rows, n_columns) or None
+        The levels of the training rows in columns by target statistics, from which they could not
+        be restored.
     provenance : dict
         Where it comes from: JSON-able.
 
@@ -119,23 +137,27 @@ class TableModel:
     True
     """
 
-    columns: tuple[ColumnPlan, ...]
     estimator: Any
     roles: ColumnRoles
     ids: NDArray[np.generic]
     rows: FloatArray | None = None
+    levels: IndexArray | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together; they may come from somebody else's file."""
-        features, rows = len(self.feature_names), len(self.ids)
-        if self.estimator.n_features_in_ != features:
+        features, rows = len(self.encoder.feature_columns_), len(self.ids)
+        if self.fitted.estimator.n_features_in_ != features:
             raise ValueError(
                 f"the columns make {features} features, the estimator was fitted on "
-                f"{self.estimator.n_features_in_}"
+                f"{self.fitted.estimator.n_features_in_}"
             )
         if self.training_rows.shape != (rows, features) or len(self.labels) != rows:
             raise ValueError(f"there are ids of {rows} rows, but not as many rows of {features}")
+        if self.levels is not None:
+            limits = np.array([len(e.code.levels) for e in self._by_target])
+            if self.levels.shape != (rows, len(limits)) or (self.levels >= limits).any():
+                raise ValueError("levels must be those of the columns by target statistics")
 
     @classmethod
     def fit(
@@ -164,35 +186,38 @@ class TableModel:
         settings : FitSettings or None
             Method, seed, time.
         """
-        roles = ColumnRoles(target, id_column, group_column)
-        *_, last = cls.candidates(frame, roles, keep=keep, settings=settings)
+        roles = ColumnRoles(target, id_column, group_column, tuple(keep))
+        *_, last = cls.candidates(prepare_training(frame, roles), roles, settings=settings)
         return last
 
     @classmethod
     def candidates(
-        cls,
-        frame: pd.DataFrame,
-        roles: ColumnRoles,
-        *,
-        keep: Sequence[str] = (),
-        settings: FitSettings | None = None,
+        cls, data: TrainingTable, roles: ColumnRoles, *, settings: FitSettings | None = None
     ) -> Iterator[TableModel]:
-        """Models, each better than the last; parameters as of :meth:`fit`."""
+        """Models, each better than the last.
+
+        Parameters
+        ----------
+        data : TrainingTable
+        roles : ColumnRoles
+        settings : FitSettings or None
+        """
         from vicinal.tables.selection import FitSettings, candidates
 
-        data = prepare_training(frame, roles, keep)
         settings = settings or FitSettings()
-        for found in candidates(data.rows, settings):
+        levels = _levels(data)
+        for found in candidates(data, settings):
+            has_rows = anatomy(found.estimator).committee is not None
             yield cls(
-                columns=data.columns,
                 estimator=found.estimator,
                 roles=roles,
                 ids=data.ids,
-                rows=None if isinstance(found.estimator, ANNClassifier) else data.rows.X,
+                rows=None if has_rows else data.rows.X,
+                levels=levels,
                 provenance={
                     "method": settings.method,
                     "how": found.how,
-                    "cross_validated_accuracy": found.accuracy,
+                    **_evidence(data, found),
                     "timed_out": found.timed_out,
                     "seed": settings.seed,
                 },
@@ -203,15 +228,35 @@ class TableModel:
         """The column that is predicted."""
         return self.roles.target
 
+    @property
+    def encoder(self) -> TableEncoder:
+        """What makes numbers of the columns."""
+        (encoder,) = anatomy(self.estimator).preparation
+        if not isinstance(encoder, TableEncoder):
+            raise TypeError("the estimator does not begin with a TableEncoder")
+        return encoder
+
+    @property
+    def columns(self) -> list[ColumnEncoding]:
+        """What becomes of each column, in the order of the training table."""
+        return self.encoder.columns_
+
     @cached_property
     def fitted(self) -> FittedModel:
-        """The estimator in its parts."""
-        return anatomy(self.estimator)
+        """The estimator of the encoded rows, in its parts."""
+        return replace(anatomy(self.estimator), preparation=())
+
+    @property
+    def of_features(self) -> Any:
+        """The estimator of the encoded rows."""
+        if isinstance(self.estimator, Pipeline):
+            return Pipeline(self.estimator.steps[1:])
+        return self.fitted.estimator
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Of the d features that the columns become."""
-        return TableColumns(self.columns).feature_names
+        """Of the e features that the columns become."""
+        return tuple(self.encoder.get_feature_names_out())
 
     @property
     def classes(self) -> NDArray[np.generic]:
@@ -225,57 +270,80 @@ class TableModel:
 
     @property
     def training_rows(self) -> FloatArray:
-        """(n_rows, d) the prepared training rows."""
+        """(n_rows, e) the encoded training rows."""
         if self.rows is not None:
             return self.rows
         if self.fitted.committee is None:
             raise ValueError("the training rows are missing")
         return np.asarray(self.fitted.committee.X_fit_)
 
+    def encode(self, frame: pd.DataFrame) -> EncodedTable:
+        """The rows of a table as numbers; its columns are found by name, in any order."""
+        return self.encoder.encode(NamedColumns.of(self.encoder).select(frame))
+
     def prepare(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> FloatArray:
-        """The features X (n, d) of a table; its columns are found by name, in any order.
+        """The features X (n, e) of a table; its columns are found by name, in any order.
 
         Parameters
         ----------
         frame : DataFrame
         ignore_unseen : bool
-            Let a category that did not occur in training be none of the known ones.
+            Let a level that did not occur in training be none of the known ones, where otherwise
+            it is a TableError.
         """
-        return TableColumns(self.columns).transform(frame, ignore_unseen=ignore_unseen)
-
-    def restore(self, X: FloatArray) -> dict[str, NDArray[np.generic]]:
-        """What the features X (n, d) were made of: column → (n,) values in its own units."""
-        return TableColumns(self.columns).restore(X)
-
-    def blocks(self) -> Iterator[tuple[ColumnPlan, slice]]:
-        """Every used column with its features."""
-        return TableColumns(self.columns).blocks()
+        encoded = self.encode(frame)
+        if not ignore_unseen:
+            encoded.check_seen()
+        return np.asarray(encoded.X)
 
     def predict(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> NDArray[np.generic]:
         """(n,) classes; parameters as of :meth:`prepare`."""
-        return np.asarray(self.estimator.predict(self.prepare(frame, ignore_unseen=ignore_unseen)))
+        return self.predicted(self.prepare(frame, ignore_unseen=ignore_unseen))
 
     def predict_proba(self, frame: pd.DataFrame, *, ignore_unseen: bool = False) -> FloatArray:
         """(n, c) probabilities; parameters as of :meth:`prepare`."""
-        X = self.prepare(frame, ignore_unseen=ignore_unseen)
-        return np.asarray(self.estimator.predict_proba(X))
+        return self.probabilities(self.prepare(frame, ignore_unseen=ignore_unseen))
+
+    def predicted(self, X: FloatArray) -> NDArray[np.generic]:
+        """(n,) classes of encoded rows X (n, e)."""
+        return self.fitted.voting().predict(self.fitted.prepare(X))
+
+    def probabilities(self, X: FloatArray) -> FloatArray:
+        """(n, c) of the classes, of encoded rows X (n, e)."""
+        return self.fitted.voting().probabilities(self.fitted.prepare(X))
 
     def nearest(self, X: FloatArray, k: int) -> tuple[FloatArray, IndexArray]:
-        """Distances and training rows, both (n, k), of the neighbors of prepared rows X (n, d)."""
+        """Distances and training rows, both (n, k), of the neighbors of encoded rows X (n, e)."""
         return self.fitted.voting().nearest(self.fitted.prepare(X), k)
 
     def embed(self, X: FloatArray) -> FloatArray:
-        """(n, m) prepared rows X (n, d) where Euclidean distances are the learned ones."""
+        """(n, m) encoded rows X (n, e) where Euclidean distances are the learned ones."""
         return self.fitted.metric.embed(self.fitted.prepare(X))
 
+    def values(self, X: FloatArray) -> Values:
+        """What encoded rows X (n, e) were made of: column → (n,) values in its own units."""
+        return self.encoder.restore(X)
+
+    def training_values(self, rows: IndexArray) -> Values:
+        """The same of training rows (k,), with the levels of columns by target statistics."""
+        values = self.values(self.training_rows[rows])
+        if self.levels is not None:
+            for encoding, codes in zip(self._by_target, self.levels[rows].T, strict=True):
+                values[encoding.name] = encoding.code.levels[codes]
+        return values
+
+    @property
+    def _by_target(self) -> list[Any]:
+        return [e for e in self.columns if isinstance(e.code, TargetCode)]
+
     def to_state(self) -> dict[str, Any]:
-        """JSON-able values, the arrays "ids" and "rows" (or None), and the nested estimator."""
+        """JSON-able values, the arrays "ids", "rows" and "levels", and the nested estimator."""
         return {
-            "columns": [plan.to_state() for plan in self.columns],
             "estimator": self.estimator,
             "target": self.roles.target,
             "ids": self.ids,
             "rows": self.rows,
+            "levels": self.levels,
             "id_column": self.roles.id_column,
             "group_column": self.roles.group_column,
             "provenance": self.provenance,
@@ -284,14 +352,33 @@ class TableModel:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> TableModel:
         """The model of a ``state`` of :meth:`to_state`; ValueError if it is not one."""
-        columns = tuple(ColumnPlan.from_state(plan) for plan in state["columns"])
         roles = ColumnRoles(state["target"], state["id_column"], state["group_column"])
         parts = {name: state[name] for name in ("estimator", "ids", "rows", "provenance")}
-        return cls(columns=columns, roles=roles, **parts)
+        return cls(roles=roles, levels=state.get("levels"), **parts)
+
+
+def _evidence(data: TrainingTable, found: CandidateModel) -> dict[str, Any]:
+    """Scores out of fold, and those of plain K-NN on the same rows; JSON-able."""
+    scores = {
+        name: None if judged is None else asdict(judged.scores(data.classes))
+        for name, judged in (("out_of_fold", found.judged), ("plain_out_of_fold", found.plain))
+    }
+    accuracy, plain = (None if of is None else of["accuracy"] for of in scores.values())
+    return {
+        "cross_validated_accuracy": accuracy,
+        "plain_cross_validated_accuracy": plain,
+        **scores,
+    }
+
+
+def _levels(data: TrainingTable) -> IndexArray | None:
+    """(n_rows, t) the levels of the training rows in the columns by target statistics."""
+    pairs = zip(data.encoder.columns_, read_columns(data.frame), strict=True)
+    codes = [e.code.codes(column) for e, column in pairs if isinstance(e.code, TargetCode)]
+    return np.column_stack(codes) if codes else None
 
 
 @anatomy.register
 def _(model: TableModel) -> FittedModel:
     """The estimator, after the columns of the table."""
-    columns = TableColumns(model.columns)
-    return replace(model.fitted, preparation=(columns, *model.fitted.preparation))
+    return replace(model.fitted, preparation=(NamedColumns.of(model.encoder),))

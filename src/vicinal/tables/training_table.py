@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vicinal._typing import IndexArray
 from vicinal.exceptions import TableError
-from vicinal.tables.columns import ColumnPlan, as_texts, encode, plan_column
+from vicinal.features.column_encoding import ColumnKind
+from vicinal.features.table_encoder import EncodedSamples, TableEncoder
+from vicinal.features.table_values import MISSING, cell_text
 from vicinal.validation.out_of_fold import Rows
 
 FEW_VALUES = 20
@@ -19,7 +23,7 @@ MANY_VALUES = 100
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The columns that are not features.
+    """What columns are for, where they are not features like any other.
 
     Attributes
     ----------
@@ -29,17 +33,27 @@ class ColumnRoles:
         The column that names the rows.
     group_column : str or None
         Rows of one group are never on both sides of a split.
+    keep : tuple of str
+        Features although they look like identifiers.
+    kinds : dict
+        Kinds of features that are not to be found out.
     """
 
     target: str
     id_column: str | None = None
     group_column: str | None = None
+    keep: tuple[str, ...] = ()
+    kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that have one of the roles."""
+        """The columns that are not features."""
         names = (self.target, self.id_column, self.group_column)
         return tuple(name for name in names if name is not None)
+
+    def features(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns that are features."""
+        return frame[[name for name in frame.columns if name not in self.names]]
 
     def groups(self, frame: pd.DataFrame) -> NDArray[np.str_] | None:
         """(n,) the groups of the rows, if they have any."""
@@ -52,6 +66,13 @@ class ColumnRoles:
         if self.id_column is None or self.id_column not in frame.columns:
             return frame.index.to_numpy(dtype=np.int64)
         return as_texts(frame[self.id_column]).astype(str)
+
+
+def as_texts(column: pd.Series) -> NDArray[np.generic]:
+    """(n,) values as texts, "1" for 1, 1.0 and "1" alike."""
+    cells = column.astype(object)
+    texts = np.array([cell_text(cell) for cell in cells], dtype=object)
+    return np.where(column.isna(), MISSING, texts)
 
 
 def class_labels(column: pd.Series) -> NDArray[np.generic]:
@@ -110,36 +131,54 @@ def _no_classes(name: str, values: int, n: int) -> str:
 class TrainingTable:
     """A training table, ready to be learned from."""
 
-    columns: tuple[ColumnPlan, ...]
     rows: Rows
+    samples: EncodedSamples
+    """The same rows, with what made them."""
+    encoder: TableEncoder
+    frame: pd.DataFrame
+    """The columns that are features, of the rows that have a class."""
     ids: NDArray[np.generic]
 
+    @cached_property
+    def classes(self) -> NDArray[np.generic]:
+        """(c,) the classes, in order."""
+        return np.unique(self.rows.y)
 
-def prepare_training(
-    frame: pd.DataFrame, roles: ColumnRoles, keep: Sequence[str] = ()
-) -> TrainingTable:
+    @cached_property
+    def codes(self) -> IndexArray:
+        """(n,) the classes of the rows, as numbers."""
+        return np.searchsorted(self.classes, self.rows.y)
+
+
+def prepare_training(frame: pd.DataFrame, roles: ColumnRoles) -> TrainingTable:
     """Decide on every column; rows without a class are left out.
 
     Parameters
     ----------
     frame : DataFrame
     roles : ColumnRoles
-    keep : sequence of str
-        Columns to use although they look like identifiers.
     """
-    check_columns(frame, [*roles.names, *keep])
+    check_columns(frame, [*roles.names, *roles.keep, *roles.kinds])
     frame = frame[frame[roles.target].notna()]
-    features = [name for name in frame.columns if name not in roles.names]
-    if len(frame) == 0 or not features:
+    features = roles.features(frame)
+    if len(frame) == 0 or features.shape[1] == 0:
         raise TableError("nothing to learn from: no row has a class, or there is no other column")
     y = class_labels(frame[roles.target])
-    columns = tuple(plan_column(frame[name], keep=name in keep) for name in features)
-    blocks = [encode(frame[plan.name], plan) for plan in columns if plan.kind != "dropped"]
-    if not blocks:
-        reasons = "; ".join(f"{plan.name}: {plan}" for plan in columns[:5])
-        raise TableError(f"no column is left to learn from ({reasons})")
-    rows = Rows(np.hstack(blocks), y, roles.groups(frame))
-    return TrainingTable(columns, rows, roles.ids(frame))
+    encoder = TableEncoder(_kinds(features, roles), target_type="classes")
+    samples = encoder.fit_samples(features, y)
+    rows = Rows(samples.X, y, roles.groups(frame))
+    return TrainingTable(rows, samples, encoder, features, roles.ids(frame))
+
+
+def _kinds(features: pd.DataFrame, roles: ColumnRoles) -> dict[str, ColumnKind]:
+    """The kinds that are given, and those by which columns are kept."""
+    kept: dict[str, ColumnKind] = {}
+    for name in roles.keep:
+        if name in roles.kinds or name in roles.names:
+            raise TableError(f"--keep {name}: the column has another role, or a kind by --type")
+        is_number = pd.api.types.is_numeric_dtype(features[name])
+        kept[name] = "number" if is_number else "text"
+    return {**roles.kinds, **kept}
 
 
 def check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:

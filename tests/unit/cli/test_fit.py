@@ -27,7 +27,7 @@ def test_everything_done_to_the_columns_is_said(folder, run):
     assert "model.vicinal, which holds 100 training rows" in text
     assert result.stderr == ""
     model = load(folder / "model.vicinal")
-    assert model.estimator["learner"].n_features_in_ == 6
+    assert model.estimator["learner"].n_features_in_ == 7
     assert model.ids[0] == "p000"
     assert model.provenance["command"] == (
         "vicinal fit train.csv --target grows --method gmml --id plant --group plot"
@@ -230,7 +230,7 @@ def test_the_page_gets_the_names_and_the_held_out_rows(folder, run, monkeypatch)
     assert run("fit", "train.csv", *COLUMNS, *words).exit_code == 0
     assert (folder / "r.html").read_text() == "page"
     assert len(seen["ids"]) == len(set(seen["ids"])) == 100
-    assert seen["feature_names"][:2] == ["height", "width"]
+    assert seen["feature_names"][:3] == ["height", "height=(missing)", "width"]
     assert len(seen["X"]) + len(seen["X_test"]) == 100
     assert set(seen["y_test"]) <= {"well", "poorly"}
     assert seen["provenance"]["Seed"] == "0"
@@ -240,7 +240,7 @@ def test_the_page_gets_the_names_and_the_held_out_rows(folder, run, monkeypatch)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"drop": "width"}, "there is no column 'width'"),
+        ({"drop": "width"}, "missing column(s) 'width'"),
         ({"width": "12 kg"}, "column 'width' holds numbers, but 20"),
         ({"grows": None}, "no row has a class in 'grows'"),
     ],

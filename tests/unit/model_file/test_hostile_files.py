@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
 import vicinal as vc
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file import SCHEMA, load, save
 from vicinal.model_file.container import CHECKSUM, DTYPES, KEY, MAX_HEADER, METADATA, checksum
-from vicinal.tables.columns import ColumnPlan
 from vicinal.tables.table_model import TableModel
 from vicinal.tables.training_table import ColumnRoles
 
@@ -441,8 +442,9 @@ def test_arrays_that_do_not_fit_into_memory(path, monkeypatch):
 
 
 def table_model(estimator, rows):
-    plan = ColumnPlan("a", "number", 4, 0), ColumnPlan("b", "number", 4, 0)
-    return TableModel(plan, estimator, ColumnRoles("y"), np.arange(len(rows)), rows=rows)
+    encoder = vc.TableEncoder().fit(pd.DataFrame(rows + np.arange(len(rows))[:, None] / 7))
+    pipeline = Pipeline([("encoder", encoder), ("last", estimator)])
+    return TableModel(pipeline, ColumnRoles("y"), np.arange(len(rows)), rows=rows)
 
 
 def test_a_table_model_without_its_training_rows(path):
