@@ -10,7 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from vicinal.exceptions import SaturatedStartWarning
 from vicinal.learners.rank_one_metrics import TripletSums
 from vicinal.learners.scml import SCML
-from vicinal.learners.scml_problem import SmoothedHinge, lda_directions, local_lda
+from vicinal.learners.scml_problem import ScmlProblem, lda_directions, local_lda
 from vicinal.supervision import nearest_triplets
 
 
@@ -72,14 +72,14 @@ def test_gradient_by_finite_differences(toy, k, width, beta):
     X = np.hstack([X, rng.standard_normal((60, 6))])
     bases = unit_rows(rng.standard_normal((k, 10)))
     sums = TripletSums(X, nearest_triplets(X, y, 3, 10))
-    problem = SmoothedHinge(sums, bases, beta, width)
+    problem = ScmlProblem(sums, bases, beta)
     assert (problem._projected is not None) == (k == 3)
     w = rng.rand(k) / k
-    _, gradient = problem.value_and_gradient(w)
+    _, gradient, _ = problem.smoothed(w, width)
     for direction in rng.standard_normal((4, k)):
         h = 1e-6
-        ahead = problem.value_and_gradient(w + h * direction)[0]
-        behind = problem.value_and_gradient(w - h * direction)[0]
+        ahead = problem.smoothed(w + h * direction, width)[0]
+        behind = problem.smoothed(w - h * direction, width)[0]
         slope = (ahead - behind) / (2 * h)
         np.testing.assert_allclose(slope, gradient @ direction, rtol=1e-4, atol=1e-5)
 

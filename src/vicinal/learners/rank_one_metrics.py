@@ -146,7 +146,7 @@ def factor(M: FloatArray, n_components: int | None = None) -> FloatArray:
     return np.sqrt(values[:m])[:, None] * vectors.T[::-1][:m]
 
 
-CONVERGED = frozenset({"gradient", "decrease", "step", "separated"})
+CONVERGED = frozenset({"gradient", "decrease", "step", "stationary", "separated"})
 
 CONSTRAINTS: ParameterConstraints = {
     "n_similar": COUNT,

@@ -33,20 +33,18 @@ from vicinal.learners.rank_one_metrics import (
 from vicinal.learners.scml_problem import (
     BestByHinge,
     DualAveraging,
-    SmoothedHinge,
+    ScmlProblem,
     local_lda,
     triplet_directions,
 )
 from vicinal.learners.weakly_supervised import TripletLearner
-from vicinal.solvers import Progress, accelerated_projected_gradient
+from vicinal.solvers import Progress, smoothed_lbfgs
 from vicinal.supervision import Triplets
 
 MAX_ITER = {"smoothed": 1000, "dual_averaging": 100_000, "adagrad": 10_000}
 BATCH_SIZE = {"dual_averaging": 1, "adagrad": 10}
 N_EVALUATIONS = 20
 """Evaluations of the whole objective in a stochastic run: the original's 5,000 of 100,000."""
-WIDTH = 1e-3
-"""Of the smoothed kink: what the hinge loss is off by is at most half of it."""
 
 
 class SCML(TripletLearner):
@@ -249,7 +247,7 @@ class SCML(TripletLearner):
     def _compose(self, data: TripletData) -> Composed:
         rng = check_random_state(self.random_state)
         bases = self._bases(data, rng)
-        problem = SmoothedHinge(data.sums, bases, float(self.beta), WIDTH)
+        problem = ScmlProblem(data.sums, bases, float(self.beta))
         report = fit_callback(
             type(self).__name__,
             self.callback,
@@ -260,13 +258,12 @@ class SCML(TripletLearner):
         best = BestByHinge(problem, report)
         if self.solver != "smoothed":
             return best.composed(self._draw(data, best, rng))
-        solution = accelerated_projected_gradient(
-            problem,
-            best.weights,
-            max_iter=self._iterations(),
-            tol=self.tol,
-            callback=best.offer,
-        )
+        start = problem.start()
+        if not start.any():
+            return best.composed("stationary")
+        limits = {"max_iter": self._iterations(), "tol": self.tol}
+        solution = smoothed_lbfgs(problem, start, **limits, callback=best.offer)
+        best.drop_small_weights()
         return best.composed(solution.stop_reason)
 
     def _iterations(self) -> int:

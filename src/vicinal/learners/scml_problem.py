@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,7 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.learners.rank_one_metrics import Composed, TripletSums, compose
+from vicinal.objective.parametrization import Coordinates
 from vicinal.solvers import Progress
+from vicinal.solvers.smoothing import NARROWEST
 from vicinal.supervision import Triplets
 
 RANK_TOLERANCE = 1e-10
@@ -114,23 +115,26 @@ def _nearest_of_each(
     return [rows[np.argsort(distances[rows], kind="stable")[:n_nearest]] for rows in members]
 
 
-REMEMBERED = 4
-"""Evaluated points whose hinge loss is kept: those of one accelerated step."""
+class ScmlProblem:
+    """The problem min_{w ≥ 0} h(ρ(M)) + β Σ w with M = Σ_k w_k b_k b_kᵀ.
 
-
-class SmoothedHinge:
-    """The problem min_{w ≥ 0} 1 + h(ρ(M)) + β Σ w with M = Σ_k w_k b_k b_kᵀ.
-
-    h is the mean of [1 − ρ_r]₊, within ``width`` above the kink a parabola (Huber). The 1 is there
-    because solvers stop by relative decrease, and J, 1 at w = 0, may near 0 without it.
+    h is the mean of [1 − ρ_r]₊. Its kink is smoothed by a parabola (Huber).
 
     ∂/∂w_k = β − b_kᵀ A b_k with A = Σ_r u_r (x_il x_ilᵀ − x_ij x_ijᵀ), u = −∂h/∂ρ.
+
+    BFGS descends in v with w = v²: every v is feasible. The certificate is one in w, in which J is
+    convex; weights that vanished at v = 0 cannot deceive it.
     """
 
-    def __init__(self, sums: TripletSums, bases: FloatArray, beta: float, width: float) -> None:
-        self.sums, self.bases, self.beta, self.width = sums, bases, beta, width
+    has_kinks = is_convex = True
+    height = 1.0
+    bound = 0.0
+    coordinates = Coordinates(np.square, np.sqrt, lambda v, gradient: 2.0 * v * gradient)
+    measure = Coordinates(lambda w: w, lambda w: w, lambda _, gradient: gradient)
+
+    def __init__(self, sums: TripletSums, bases: FloatArray, beta: float) -> None:
+        self.sums, self.bases, self.beta = sums, bases, beta
         self.n_rows = len(sums.X)
-        self._seen: deque[tuple[FloatArray, float]] = deque(maxlen=REMEMBERED)
         k, d = bases.shape
         # With few bases and many features, the space of the weights is the smaller one.
         self._projected = sums.X @ bases.T if 27 * k < 26 * d + d * d / 8 else None
@@ -138,27 +142,46 @@ class SmoothedHinge:
     def value_and_gradient(
         self, params: FloatArray, rows: IndexArray | None = None
     ) -> tuple[float, FloatArray]:
-        """The objective at the weights (k,), and its gradient (k,); always over all triplets."""
+        """J at the weights (k,), and a subgradient (k,); always over all triplets."""
         if rows is not None:
             raise ValueError("SCML's objective is evaluated on all rows")
+        _, gradient, value = self.smoothed(params, NARROWEST)
+        return value, gradient
+
+    def smoothed(self, params: FloatArray, width: float) -> tuple[float, FloatArray, float]:
+        """J with its kinks smoothed over this width, its gradient, and J itself."""
         shortfall = 1.0 - self._margins(params)  # (t,)
-        slope = np.clip(shortfall / self.width, 0.0, 1.0)
-        loss = float((slope * (shortfall - 0.5 * self.width * slope)).mean())
-        self._seen.append((params, _mean_hinge(shortfall)))
+        slope = np.clip(shortfall / width, 0.0, 1.0)
+        penalty = self.beta * float(params.sum())
+        loss = float((slope * (shortfall - 0.5 * width * slope)).mean())
         gradient = self.beta - self._quadratic(slope / self.sums.n_triplets)
-        return 1.0 + loss + self.beta * float(params.sum()), gradient
+        return loss + penalty, gradient, _mean_hinge(shortfall) + penalty
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest weights w ≥ 0."""
         return np.maximum(params, 0.0)
 
-    def hinge(self, weights: FloatArray) -> float:
-        """J with the hinge loss as it is; not computed again at the points evaluated last."""
-        known = (loss for seen, loss in self._seen if np.array_equal(seen, weights))
-        loss = next(known, None)
-        if loss is None:
-            loss = _mean_hinge(1.0 - self._margins(weights))
-        return loss + self.beta * float(weights.sum())
+    def value(self, weights: FloatArray) -> float:
+        """J."""
+        return _mean_hinge(1.0 - self._margins(weights)) + self.beta * float(weights.sum())
+
+    def start(self) -> FloatArray:
+        """Equal weights with margins of at most 1; none where no weight decreases J at w = 0."""
+        k = len(self.bases)
+        _, gradient, _ = self.smoothed(np.zeros(k), 1.0)
+        if (gradient >= 0).all():
+            return np.zeros(k)
+        return np.full(k, 1.0 / float(np.abs(self.beta - gradient).sum()))
+
+    def sparse(self, weights: FloatArray) -> tuple[FloatArray, float]:
+        """The weights less as many of the small ones as do not raise J, and J."""
+        value = self.value(weights)
+        for threshold in 10.0 ** -np.arange(1, 12):
+            large = np.where(weights > threshold * weights.max(), weights, 0.0)
+            lowered = self.value(large)
+            if lowered <= value:
+                return large, lowered
+        return weights, value
 
     def _margins(self, params: FloatArray) -> FloatArray:
         """(t,) ρ."""
@@ -176,7 +199,7 @@ class BestByHinge:
     """The lowest of the iterates shown to it, by the hinge loss as it is."""
 
     def __init__(
-        self, problem: SmoothedHinge, report: Callable[[Progress], bool | None] | None
+        self, problem: ScmlProblem, report: Callable[[Progress], bool | None] | None
     ) -> None:
         self.problem, self._report = problem, report
         self.weights: FloatArray = np.zeros(len(problem.bases))
@@ -186,13 +209,20 @@ class BestByHinge:
     def offer(self, progress: Progress) -> bool:
         """Keep the iterate if it is the lowest so far; true where the callback stops."""
         self.n_iter = progress.n_iter
-        value = self.problem.hinge(progress.params)
+        known = progress.value
+        value = self.problem.value(progress.params) if np.isnan(known) else known
         if value < self.history[-1]:
             self.weights = progress.params
             self.history.append(value)
         if self._report is None:
             return False
         return bool(self._report(Progress(progress.n_iter, value, progress.params, progress.step)))
+
+    def drop_small_weights(self) -> None:
+        """Set weights to zero that are only nearly so, where that does not raise J."""
+        self.weights, value = self.problem.sparse(self.weights)
+        if value < self.history[-1]:
+            self.history.append(value)
 
     def composed(self, reason: str) -> Composed:
         """The best weights found, and why the search ended."""

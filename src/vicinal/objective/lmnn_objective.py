@@ -61,13 +61,19 @@ class LMNNObjective:
             params, self.X, weight * push.laplacian, symmetric=symmetric
         )
         pull, pull_gradient = self.parametrization.linear(params, self.pull)
-        value, exact = float(pull + weight * push.value), float(pull + weight * push.second)
+        value = float(pull + weight * push.value)
+        exact = value if self.squared else float(pull + weight * push.second)
         return value, gradient + pull_gradient, exact
 
     @property
     def has_kinks(self) -> bool:
         """Whether E is not differentiable everywhere."""
         return not self.squared
+
+    @property
+    def is_convex(self) -> bool:
+        """E always is, in M."""
+        return True
 
     @property
     def height(self) -> float:
@@ -83,6 +89,11 @@ class LMNNObjective:
     def coordinates(self) -> Coordinates:
         """The coordinates in which the features are about uncorrelated and of one size."""
         return self.parametrization.coordinates(self.X)
+
+    @property
+    def measure(self) -> Coordinates:
+        """The same."""
+        return self.coordinates
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest feasible parameters."""

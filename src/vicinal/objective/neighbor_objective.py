@@ -181,6 +181,11 @@ class NeighborObjective(RowObjective):
         return self.loss.smoothing is not None or np.isinf(self.alpha)
 
     @property
+    def is_convex(self) -> bool:
+        """Whether J is convex in M (Lemma 4 of the paper)."""
+        return self.loss.convex and self.alpha <= 0
+
+    @property
     def height(self) -> float:
         """The sum of the weights of the anchors, a natural size of J."""
         return float(self.weights[self.comparisons.anchors].sum())
@@ -194,6 +199,11 @@ class NeighborObjective(RowObjective):
     def coordinates(self) -> Coordinates:
         """The coordinates in which the features are about uncorrelated and of one size."""
         return self.parametrization.coordinates(self.X)
+
+    @property
+    def measure(self) -> Coordinates:
+        """The same."""
+        return self.coordinates
 
 
 def plain_shift(comparisons: Comparisons, alpha: float) -> FloatArray:

@@ -40,22 +40,40 @@ class Parametrization(Protocol):
         ...
 
     def coordinates(self, X: Array) -> Coordinates:
-        """Coordinates of the parameters that suit the samples X (n, d), which are centered."""
+        """Coordinates in which the samples X (n, d), which are centered, are nearly uncorrelated.
+
+        See :func:`uncorrelated`.
+        """
         ...
 
 
 class Coordinates(NamedTuple):
-    """A linear change θ = Aη of the parameters, after which descents need fewer steps."""
+    """A change θ(η) of the parameters."""
 
     to_params: Callable[[FloatArray], FloatArray]
-    """θ = Aη."""
+    """θ of η."""
     from_params: Callable[[FloatArray], FloatArray]
-    """η = A⁻¹θ."""
-    gradient: Callable[[FloatArray], FloatArray]
-    """∂J/∂η = Aᵀ ∂J/∂θ."""
+    """η of θ."""
+    gradient: Callable[[FloatArray, FloatArray], FloatArray]
+    """∂J/∂η of η and ∂J/∂θ."""
 
 
-SAME = Coordinates(lambda params: params, lambda params: params, lambda gradient: gradient)
+def uncorrelated(X: Array) -> tuple[FloatArray, FloatArray]:
+    """A (d, d) such that the samples XAᵀ are nearly uncorrelated, of variance 1; and A⁻¹.
+
+    Directions of the standardized samples with a variance below 0.01 count as if it were that:
+    they are mostly noise, and are not to be learned before all others.
+    """
+    scatter = X.T @ X / len(X)
+    C = np.asarray(scatter.cpu() if hasattr(scatter, "cpu") else scatter, dtype=np.float64)
+    largest = float(C.diagonal().max())
+    if not 0 < largest < np.inf:
+        return np.eye(len(C)), np.eye(len(C))
+    # A feature that is constant but for rounding keeps the unit of the largest.
+    spread = np.sqrt(np.where(C.diagonal() > 1e-12 * largest, C.diagonal(), largest))
+    variances, axes = eigh(C / np.outer(spread, spread))
+    sizes = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
+    return (axes / sizes) @ axes.T / spread, spread[:, None] * (axes * sizes) @ axes.T
 
 
 class Factor:
@@ -85,22 +103,9 @@ class Factor:
         return params
 
     def coordinates(self, X: Array) -> Coordinates:
-        """Of L = ηA, with A such that the samples XAᵀ are nearly uncorrelated, of variance 1.
-
-        Directions of the standardized samples with a variance below 0.01 count as if it were that:
-        they are mostly noise, and are not to be learned before all others.
-        """
-        scatter = X.T @ X / len(X)
-        C = np.asarray(scatter.cpu() if hasattr(scatter, "cpu") else scatter, dtype=np.float64)
-        largest = float(C.diagonal().max())
-        if not 0 < largest < np.inf:
-            return SAME
-        # A feature that is constant but for rounding keeps the unit of the largest.
-        spread = np.sqrt(np.where(C.diagonal() > 1e-12 * largest, C.diagonal(), largest))
-        variances, axes = eigh(C / np.outer(spread, spread))
-        sizes = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
-        A, inverse = (axes / sizes) @ axes.T / spread, spread[:, None] * (axes * sizes) @ axes.T
-        return Coordinates(lambda L: L @ A, lambda L: L @ inverse, lambda gradient: gradient @ A.T)
+        """L = ηA."""
+        A, inverse = uncorrelated(X)
+        return Coordinates(lambda L: L @ A, lambda L: L @ inverse, lambda _, G: G @ A.T)
 
 
 class Metric:
@@ -128,8 +133,11 @@ class Metric:
         return (vectors[:, kept] * eigenvalues[kept]) @ vectors[:, kept].T
 
     def coordinates(self, X: Array) -> Coordinates:
-        """Those of M itself: the projected gradient takes more steps in any others."""
-        return SAME
+        """M = AᵀηA, of the same cone."""
+        A, inverse = uncorrelated(X)
+        return Coordinates(
+            lambda M: A.T @ M @ A, lambda M: inverse.T @ M @ inverse, lambda _, G: A @ G @ A.T
+        )
 
 
 def _symmetric(M: FloatArray) -> FloatArray:

@@ -14,9 +14,8 @@
     "lbfgs"  lbfgs                           quasi-Newton                       no constraint
     "sgd"    stochastic                      mini-batches of rows               any convex set
 
-For an objective with kinks, `solver_of` gives "apg" and "lbfgs" in a form that smooths the kinks
-less and less (``smoothing.py``), and that says whether it has reached the minimum. The others stop
-short of it.
+For an objective that is convex or has kinks, `solver_of` gives "apg" and "lbfgs" in a form that
+smooths the kinks less and less (``smoothing.py``), and that says whether it has reached the minimum.
 
 ``tol`` and ``max_iter`` mean the same in all of them (``stopping.py``), no step size is asked for,
 and neither the scale of J nor that of θ matters. Parameters are arrays of any shape; they come back
@@ -35,7 +34,7 @@ from vicinal.solvers.lbfgs import lbfgs
 from vicinal.solvers.problem import Callback, Problem, Progress, Solution, StopReason
 from vicinal.solvers.projected_gradient import projected_gradient
 from vicinal.solvers.smoothing import (
-    KinkedProblem,
+    SmoothableProblem,
     smoothed_lbfgs,
     smoothed_projected_gradient,
 )
@@ -57,16 +56,15 @@ SMOOTHING_SOLVERS: Mapping[str, Callable[..., Solution]] = MappingProxyType(
 
 def solver_of(name: str, problem: Problem) -> Callable[..., Solution]:
     """The solver of that name, in the form that suits the problem."""
-    if name in SMOOTHING_SOLVERS and isinstance(problem, KinkedProblem) and problem.has_kinks:
-        return SMOOTHING_SOLVERS[name]
-    return SOLVERS[name]
+    certifies = isinstance(problem, SmoothableProblem) and (problem.has_kinks or problem.is_convex)
+    return SMOOTHING_SOLVERS[name] if certifies and name in SMOOTHING_SOLVERS else SOLVERS[name]
 
 
 __all__ = [
     "SMOOTHING_SOLVERS",
     "SOLVERS",
     "Callback",
-    "KinkedProblem",
+    "SmoothableProblem",
     "Problem",
     "Progress",
     "Solution",

@@ -1,9 +1,9 @@
-"""Minimization of objectives with kinks, which are smoothed less and less.
+"""Minimization up to a proof: kinks are smoothed less and less, and the end is certified.
 
 Where the hinge, or a maximum, has a kink, the gradient says nothing about the other side, and a
 descent along it ends far above the minimum. So the objective J is replaced by a smooth J_w that
 differs from it by at most a multiple of the width w. J_w is minimized, and its minimum is the start
-for a smaller w (Nesterov 2005; Beck and Teboulle 2012).
+for a smaller w (Nesterov 2005; Beck and Teboulle 2012). An objective without kinks is its own J_w.
 
 The certificate
 ---------------
@@ -15,8 +15,9 @@ every convex combination of such gradients. The smallest one, g, proves that
 
 It is found by least squares over the latest tangents: no gradient of a single row is needed, and it
 does not matter where the kinks come from. Where J cannot be negative, zero is a tangent too, with
-g = 0. A run is "stationary" if both ε and ‖g‖·‖θ‖ are small beside J; if it ends without that, it
-is "stalled" and has not converged.
+g = 0. Both norms are taken in coordinates in which the samples are about uncorrelated and of one
+size, so that the units of the features do not matter. A run is "stationary" if both ε and ‖g‖·‖θ‖
+are small beside J; if it ends without that, it is "stalled" and has not converged.
 """
 
 from __future__ import annotations
@@ -62,27 +63,27 @@ ENDED: tuple[StopReason, ...] = ("callback", "interrupted", "max_iter", "unbound
 
 
 class CoordinateChange(Protocol):
-    """A linear change of variables θ = Aη after which a problem is better conditioned."""
+    """A change of variables θ = θ(η)."""
 
     @property
     def to_params(self) -> Callable[[FloatArray], FloatArray]:
-        """θ = Aη."""
+        """θ of η."""
         ...
 
     @property
     def from_params(self) -> Callable[[FloatArray], FloatArray]:
-        """η = A⁻¹θ."""
+        """η of θ."""
         ...
 
     @property
-    def gradient(self) -> Callable[[FloatArray], FloatArray]:
-        """∂J/∂η = Aᵀ ∂J/∂θ."""
+    def gradient(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """∂J/∂η of η and ∂J/∂θ."""
         ...
 
 
 @runtime_checkable
-class KinkedProblem(Problem, Protocol):
-    """A problem that can be smoothed. Its feasible set is the same in its coordinates."""
+class SmoothableProblem(Problem, Protocol):
+    """A problem that can be smoothed, and whose minimum can be certified."""
 
     @property
     def has_kinks(self) -> bool:
@@ -90,8 +91,18 @@ class KinkedProblem(Problem, Protocol):
         ...
 
     @property
+    def is_convex(self) -> bool:
+        """Whether a stationary point is a minimum, and hence worth a certificate."""
+        ...
+
+    @property
     def coordinates(self) -> CoordinateChange:
-        """The coordinates to descend in."""
+        """Coordinates in which every point is feasible: those that BFGS descends in."""
+        ...
+
+    @property
+    def measure(self) -> CoordinateChange:
+        """Linear coordinates, of the same feasible set, in which the certificate is measured."""
         ...
 
     @property
@@ -113,24 +124,25 @@ Solver: TypeAlias = Callable[..., Solution]
 
 
 def smoothed_lbfgs(
-    problem: KinkedProblem,
+    problem: SmoothableProblem,
     start: ArrayLike,
     *,
     max_iter: int = 200,
     tol: float = 1e-5,
     callback: Callback | None = None,
 ) -> Solution:
-    """Minimize by BFGS on less and less smoothed objectives; every point must be feasible.
+    """Minimize by BFGS on less and less smoothed objectives, in the problem's coordinates.
 
     ``tol`` is the mean relative decrease per iteration at which a width is done, as for all
     solvers; with the default the certificate has ε ≤ 0.001·J and ‖g‖·‖θ‖ ≤ 0.01·J. The history is
     J of the start and of every iterate that lowered it.
     """
-    return _Continuation(problem, ContinuedBfgs(), max_iter, tol, callback).run(start)
+    coordinates = problem.coordinates
+    return _Continuation(problem, coordinates, ContinuedBfgs(), max_iter, tol, callback).run(start)
 
 
 def smoothed_projected_gradient(
-    problem: KinkedProblem,
+    problem: SmoothableProblem,
     start: ArrayLike,
     *,
     max_iter: int = 200,
@@ -139,15 +151,27 @@ def smoothed_projected_gradient(
 ) -> Solution:
     """Minimize by the accelerated projected gradient on less and less smoothed objectives.
 
-    See `smoothed_lbfgs`.
+    It descends in the parameters themselves. See `smoothed_lbfgs`.
     """
     solver = accelerated_projected_gradient
-    return _Continuation(problem, solver, max_iter, tol, callback).run(start)
+    return _Continuation(problem, _SAME, solver, max_iter, tol, callback).run(start)
+
+
+class _Same(NamedTuple):
+    """The coordinates that are the parameters themselves."""
+
+    to_params: Callable[[FloatArray], FloatArray] = lambda params: params
+    from_params: Callable[[FloatArray], FloatArray] = lambda params: params
+    gradient: Callable[[FloatArray, FloatArray], FloatArray] = lambda params, gradient: gradient
+
+
+_SAME = _Same()
 
 
 class Tangent(NamedTuple):
-    """An evaluation: where, J_w and its gradient, and J."""
+    """An evaluation: where (in the solver's coordinates, and θ), J_w and ∂J_w/∂θ, and J."""
 
+    place: FloatArray
     params: FloatArray
     value: float
     gradient: FloatArray
@@ -166,7 +190,7 @@ class Stage:
     A constant is added to J_w: J may be nearly zero, and solvers stop by a relative decrease.
     """
 
-    problem: KinkedProblem
+    problem: SmoothableProblem
     coordinates: CoordinateChange
     width: float
     seen: deque[Tangent]
@@ -181,9 +205,9 @@ class Stage:
         """J_w plus the constant, and its gradient, from all rows."""
         theta = self.coordinates.to_params(params).astype(params.dtype, copy=False)
         value, gradient, exact = self.problem.smoothed(theta, self.width)
-        gradient = self.coordinates.gradient(gradient)
-        self.seen.append(Tangent(params, value, gradient, exact))
-        return value + FLOOR * self.problem.height, gradient
+        self.seen.append(Tangent(params, theta, value, gradient, exact))
+        descent = self.coordinates.gradient(params, gradient)
+        return value + FLOOR * self.problem.height, descent
 
     def project(self, params: FloatArray) -> FloatArray:
         """The nearest feasible point."""
@@ -192,7 +216,7 @@ class Stage:
     def tangent(self, params: FloatArray) -> Tangent:
         """The evaluation at ``params``, which is made again if it is not among the latest."""
         for tangent in reversed(self.seen):
-            if np.array_equal(tangent.params, params):
+            if np.array_equal(tangent.place, params):
                 return tangent
         self.value_and_gradient(params)
         return self.seen[-1]
@@ -206,26 +230,30 @@ class Stage:
         negligible = self.limit(end, accuracy)
         if end.exact - self.problem.bound <= negligible:
             return True
+        measure = self.problem.measure
         near = [
-            tangent.gradient
+            measure.gradient(end.params, tangent.gradient)
             for tangent in self.seen
             if tangent.error_at(end) <= negligible and np.isfinite(tangent.gradient).all()
         ]
-        drop = norm(self.smallest_subgradient(end, near)) * norm(end.params)
-        return drop <= self.limit(end, accuracy, STATIONARY)
+        point = measure.from_params(end.params)
+        drop = norm(self.smallest_subgradient(point, near)) * norm(point)
+        return bool(near) and drop <= self.limit(end, accuracy, STATIONARY)
 
-    def smallest_subgradient(self, end: Tangent, gradients: Sequence[FloatArray]) -> FloatArray:
-        """The smallest convex combination of the gradients at the end.
+    def smallest_subgradient(
+        self, point: FloatArray, gradients: Sequence[FloatArray]
+    ) -> FloatArray:
+        """The smallest convex combination of the gradients at a point, as they are measured.
 
         Where not every point is feasible, g stands for the projected (θ − ψ(θ − ηg))/η.
         """
-        longest, scale = max(map(norm, gradients), default=0.0), norm(end.params)
+        longest, scale = max(map(norm, gradients), default=0.0), norm(point)
         if longest == 0.0 or scale == 0.0:
-            return end.gradient
+            return np.zeros_like(point)
         eta = FIRST_MOVE * scale / longest
 
         def projected(gradient: FloatArray) -> FloatArray:
-            return (end.params - self.project(end.params - eta * gradient)) / eta
+            return (point - self.project(point - eta * gradient)) / eta
 
         shares = smallest_in_hull([projected(gradient) for gradient in gradients])
         return projected(np.tensordot(shares, np.stack(gradients), axes=1))
@@ -236,13 +264,14 @@ class _Continuation:
 
     def __init__(
         self,
-        problem: KinkedProblem,
+        problem: SmoothableProblem,
+        coordinates: CoordinateChange,
         solver: Solver,
         max_iter: int,
         tol: float,
         callback: Callback | None,
     ) -> None:
-        self._problem, self._coordinates, self._solver = problem, problem.coordinates, solver
+        self._problem, self._coordinates, self._solver = problem, coordinates, solver
         self._max_iter, self._tol, self._callback = max_iter, tol, callback
         self._accuracy = max(ACCURACY * tol, BEST_ACCURACY)
         self._n_iter = 0

@@ -33,7 +33,7 @@ def test_evidence(solver):
     assert np.all(np.diff(learner.history_) < 0)
     assert learner.objective_ == learner.history_[-1]
     assert learner.converged_ == (solver == "smoothed")
-    assert learner.stop_reason_ == ("decrease" if solver == "smoothed" else "max_iter")
+    assert learner.stop_reason_ == ("stationary" if solver == "smoothed" else "max_iter")
     assert (learner.weights_ > 0).all()
     assert learner.n_excluded_ == 0
     L = np.sqrt(learner.weights_)[:, None] * learner.bases_ / learner.scale_

@@ -37,11 +37,11 @@ class LeastSquares:
         return params
 
 
-NONE = Coordinates(lambda x: x, lambda x: x, lambda g: g)
+NONE = Coordinates(lambda x: x, lambda x: x, lambda x, g: g)
 
 
 def diagonal(units):
-    return Coordinates(lambda x: x * units, lambda x: x / units, lambda g: g * units)
+    return Coordinates(lambda x: x * units, lambda x: x / units, lambda x, g: g * units)
 
 
 class Hinges:
@@ -49,9 +49,11 @@ class Hinges:
 
     bound = 0.0
     has_kinks = True
+    is_convex = True
 
     def __init__(self, A, rho=1.0, *, positive=False, coordinates=NONE):
-        self.A, self.rho, self.positive, self.coordinates = A, rho, positive, coordinates
+        self.A, self.rho, self.positive = A, rho, positive
+        self.coordinates = self.measure = coordinates
         self.n_rows = len(A)
         self.height = float(len(A))
         self.count = 0
@@ -307,11 +309,13 @@ def test_smallest_in_hull_of_zeros():
     np.testing.assert_allclose(smallest_in_hull([np.zeros(2), np.zeros(2)]), [0.5, 0.5])
 
 
-def test_only_problems_with_kinks_are_smoothed():
-    kinked, smooth, unknown = Hinges.random(0), Hinges.random(0), LeastSquares()
-    smooth.has_kinks = False
-    assert solver_of("lbfgs", kinked) is smoothed_lbfgs
-    assert solver_of("apg", kinked) is smoothed_projected_gradient
+def test_problems_that_are_convex_or_have_kinks_are_certified():
+    kinked, convex, smooth = (Hinges.random(0) for _ in range(3))
+    unknown = LeastSquares()
+    kinked.is_convex = convex.has_kinks = smooth.is_convex = smooth.has_kinks = False
+    for problem in (kinked, convex):
+        assert solver_of("lbfgs", problem) is smoothed_lbfgs
+        assert solver_of("apg", problem) is smoothed_projected_gradient
     for name, solver in SOLVERS.items():
         assert solver_of(name, smooth) is solver_of(name, unknown) is solver
     assert [solver_of(name, kinked) for name in ("pgd", "sgd")] == [SOLVERS["pgd"], SOLVERS["sgd"]]
