@@ -111,6 +111,19 @@ def test_toy_raw(toy, beta, value, w):
         np.testing.assert_allclose(best, w, atol=1e-4)
 
 
+@pytest.mark.parametrize("beta", [1e-5, 1e-3])
+def test_minimum_of_many_bases_is_that_of_the_linear_program(iris_z, beta):
+    """80 bases for 2,250 triplets: the minimum, what proves it, and few bases."""
+    X, y = iris_z
+    options = {"n_dissimilar": 5, "rescale": False, "random_state": 0}
+    bases = SCML(beta, **options).find_bases(X, y)
+    optimum, _ = linear_program(margin_columns(X, nearest_triplets(X, y, 3, 5), bases), beta)
+    learner = SCML(beta, basis=bases, **options).fit(X, y)
+    assert optimum * (1 - 1e-9) <= learner.objective_ <= optimum + 1e-3 * max(optimum, 0.1)
+    assert (learner.stop_reason_, learner.converged_) == ("stationary", True)
+    assert len(learner.weights_) < len(bases) / 2
+
+
 @pytest.mark.parametrize(("beta", "value"), [(1e-5, 0.43785816), (0.1, 0.85562086)])
 def test_toy_standardized_with_unit_rows(toy, beta, value):
     """T3: both the deterministic solver and the authors' algorithm."""

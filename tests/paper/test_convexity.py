@@ -196,6 +196,22 @@ def test_every_start_and_solver_ends_at_the_one_minimum(overlapping, loss, alpha
     )
 
 
+@pytest.mark.parametrize("solver", ["auto", "apg"])
+@pytest.mark.parametrize("loss", CONVEX)
+def test_units_of_the_features_do_not_move_the_end(overlapping, loss, solver):
+    """In units that differ by 10⁴ a descent along the gradient slows down above the minimum."""
+    X, offsets = overlapping
+    options = {"similar": "all", "max_iter": 300}
+    lowest = fitted(X, offsets, loss, -1.0, **options, tol=1e-8).objective_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        in_units = X * [0.01, 1.0, 100.0]
+        found = fitted(in_units, offsets, loss, -1.0, **options, solver=solver)
+    assert found.converged_ or solver == "apg"
+    if found.converged_:
+        assert found.objective_ <= lowest + max(1e-3 * abs(lowest), 1e-4 * len(X))
+
+
 @pytest.mark.parametrize("alpha", [-0.25, -4.0])
 def test_smallest_subgradient_at_the_kinks_of_the_hinge(overlapping, alpha):
     """By its definition: rows at their kink may have any slope in [0, 1]; least squares chooses.

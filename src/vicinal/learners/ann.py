@@ -62,7 +62,8 @@ class ANN(NeighborLearner):
         sister for convex problems (alpha < 0); "sgd" takes mini-batches of samples. "auto" is
         "lbfgs" up to 50,000 samples, beyond that "sgd"; ``solver_`` says what was used. Where the
         objective has kinks (the hinge, an infinite alpha), "lbfgs" and "apg" smooth them less and
-        less; "pgd" and "sgd" do not, and end above the minimum.
+        less; "pgd" and "sgd" do not, and end above the minimum. Where it is convex or has kinks,
+        "lbfgs" descends in coordinates in which the features are about uncorrelated.
     max_iter : int, default=200
         Iterations (epochs of "sgd").
     tol : float, default=1e-5
@@ -97,8 +98,8 @@ class ANN(NeighborLearner):
         J of the start and of every accepted iterate.
     n_iter_, converged_, stop_reason_, solver_
         How the run ended: "stationary", "gradient", "decrease" or "step" (converged); "stalled",
-        "unbounded", "max_iter", "callback". With the hinge, or an infinite ``alpha``, "lbfgs" and
-        "apg" end as "stationary" only where the smallest subgradient proves the minimum (of a
+        "unbounded", "max_iter", "callback". Where the objective is convex, or has kinks, "lbfgs"
+        and "apg" end as "stationary" only where the smallest subgradient proves the minimum (of a
         convex objective; else a stationary point); "pgd" has no such proof.
     n_excluded_ : int
         Samples without a similar or a dissimilar one, left out of the objective.

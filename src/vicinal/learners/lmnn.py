@@ -103,8 +103,8 @@ class LMNN(TripletLearner):
         E of the start and of every accepted iterate.
     n_iter_, converged_, stop_reason_
         How the run ended: "stationary", "gradient", "decrease" or "step" (converged); "stalled",
-        "max_iter", "callback". With the hinge, "lbfgs" and "apg" end as "stationary" only where
-        the smallest subgradient proves the minimum.
+        "max_iter", "callback". "lbfgs" and "apg" end as "stationary" only where the smallest
+        subgradient proves the minimum.
     n_excluded_ : int
         Samples that are alone in their class: they have no targets and serve as impostors only.
     classes_ : ndarray

@@ -83,10 +83,10 @@ class SCML(TripletLearner):
         Measure the data in units of their root mean square distance from the mean, so that neither
         β nor γ depends on the features' units. False takes the data as they are.
     solver : {"smoothed", "dual_averaging", "adagrad"}, default="smoothed"
-        "smoothed" is deterministic: accelerated projected gradient on the hinge loss with its kink
-        rounded over a width of 0.001. "dual_averaging" is the authors' stochastic algorithm,
-        "adagrad" that of metric-learn, with a step of its own for every weight; both keep the best
-        of 20 evaluated iterates.
+        "smoothed" is deterministic: BFGS over the square roots of the weights, on the hinge loss
+        with its kink smoothed less and less, up to the minimum. "dual_averaging" is the authors'
+        stochastic algorithm, "adagrad" that of metric-learn, with a step of its own for every
+        weight; both keep the best of 20 evaluated iterates.
     gamma : float, default=5e-3
         γ, inverse step size of the stochastic solvers.
     batch_size : int, default=None
@@ -98,8 +98,8 @@ class SCML(TripletLearner):
         Iterations; None is 1,000 for "smoothed", 100,000 steps for "dual_averaging", 10,000 for
         "adagrad".
     tol : float, default=1e-5
-        "smoothed" stops when the mean decrease of 1 + J an iteration, over 5 of them, or the size
-        of its gradient, both relative to 1 + J, is below this. The stochastic solvers never stop.
+        "smoothed" stops where the smallest subgradient proves that J is within about 1,000 ``tol``
+        of the minimum, relative to J + 0.1. The stochastic solvers never stop.
     callback : callable, default=None
         Called after every iteration (evaluation of a stochastic solver) with ``n_iter``,
         ``objective``, ``step`` and ``components``; a true return value stops the run.
@@ -121,8 +121,8 @@ class SCML(TripletLearner):
     history_ : ndarray
         J of the start w = 0 and of every iterate that lowered it.
     n_iter_, converged_, stop_reason_
-        How the run ended: "gradient", "decrease" or "step" (converged), "max_iter", "callback". The
-        stochastic solvers have no test of convergence and end with "max_iter".
+        How the run ended: "stationary" or "gradient" (converged), "stalled", "max_iter",
+        "callback". The stochastic solvers have no test of convergence and end with "max_iter".
     n_excluded_ : int
         Samples that are alone in their class and hence anchor no triplet (after ``fit``).
     classes_ : ndarray
@@ -261,8 +261,9 @@ class SCML(TripletLearner):
         start = problem.start()
         if not start.any():
             return best.composed("stationary")
-        limits = {"max_iter": self._iterations(), "tol": self.tol}
-        solution = smoothed_lbfgs(problem, start, **limits, callback=best.offer)
+        solution = smoothed_lbfgs(
+            problem, start, max_iter=self._iterations(), tol=self.tol, callback=best.offer
+        )
         best.drop_small_weights()
         return best.composed(solution.stop_reason)
 

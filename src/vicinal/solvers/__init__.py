@@ -15,7 +15,7 @@
     "sgd"    stochastic                      mini-batches of rows               any convex set
 
 For an objective that is convex or has kinks, `solver_of` gives "apg" and "lbfgs" in a form that
-smooths the kinks less and less (``smoothing.py``), and that says whether it has reached the minimum.
+smooths the kinks less and less (``smoothing.py``), and says whether it has reached the minimum.
 
 ``tol`` and ``max_iter`` mean the same in all of them (``stopping.py``), no step size is asked for,
 and neither the scale of J nor that of θ matters. Parameters are arrays of any shape; they come back
@@ -64,9 +64,9 @@ __all__ = [
     "SMOOTHING_SOLVERS",
     "SOLVERS",
     "Callback",
-    "SmoothableProblem",
     "Problem",
     "Progress",
+    "SmoothableProblem",
     "Solution",
     "StopReason",
     "accelerated_projected_gradient",

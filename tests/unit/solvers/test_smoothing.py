@@ -241,6 +241,22 @@ def test_point_that_is_not_a_minimum_is_not_certified():
         assert not stage.certifies(stage.tangent(point), 1e-3)
 
 
+def test_certificate_does_not_depend_on_the_units():
+    """J = 1 + (cθ₀ − 1)² + θ₁² is far from its minimum at (0, 1), however small c is."""
+    c = 1e-4
+
+    class InUnits(Hinges):
+        def smoothed(self, x, width):
+            value = 1 + (c * x[0] - 1) ** 2 + (x[1] - 1) ** 2
+            return value, 2 * np.array([c * (c * x[0] - 1), x[1] - 1]), value
+
+    for units, certified in (([1.0, 1.0], True), ([1 / c, 1.0], False)):
+        problem = InUnits(np.ones((2, 2)), coordinates=diagonal(np.array(units)))
+        stage = Stage(problem, NONE, 1e-3, deque(maxlen=30))
+        stage.value_and_gradient(np.array([0.0, 1.0]))
+        assert stage.certifies(stage.seen[-1], 1e-3) == certified
+
+
 def test_run_without_a_certificate_is_not_converged():
     """Gradients that do not belong to the values: nothing decreases, nothing is proven."""
 
