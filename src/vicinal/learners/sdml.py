@@ -152,7 +152,7 @@ class SDML(PairLearner):
         """Learn from the scatter of the similar pairs less that of the dissimilar ones."""
         A0 = prior_matrix(self.prior, given.X.astype(np.float64))
         K = np.linalg.inv(A0) + self._eta(P, A0) * P
-        penalty = float(self.sparsity) * _largest_off_diagonal(K)
+        penalty = float(self.sparsity) * largest_off_diagonal(K)
         M, n_iter, converged = sparse_inverse(K, penalty, int(self.max_iter), float(self.tol))
         off_diagonal = np.abs(M).sum() - np.abs(np.diag(M)).sum()
         outcome = {
@@ -182,7 +182,8 @@ def relative_size(P: FloatArray, A0: FloatArray) -> float:
     return float(np.abs(np.linalg.eigvalsh(root @ P @ root.T)).max())
 
 
-def _largest_off_diagonal(K: FloatArray) -> float:
+def largest_off_diagonal(K: FloatArray) -> float:
+    """The largest absolute entry off the diagonal."""
     return float(np.abs(K - np.diag(np.diag(K))).max())
 
 
@@ -201,7 +202,7 @@ def sparse_inverse(
     if penalty == 0:
         inverse = np.linalg.inv(K)
         return 0.5 * (inverse + inverse.T), 0, True
-    if penalty >= _largest_off_diagonal(K):
+    if penalty >= largest_off_diagonal(K):
         return np.diag(1.0 / diagonal), 0, True
     size = float(diagonal.mean())
     try:

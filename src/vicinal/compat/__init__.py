@@ -1,0 +1,1 @@
+"""Other libraries' interfaces to vicinal's learners."""
