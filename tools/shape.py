@@ -20,6 +20,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "vicinal"
 COMPILED = {"compiled", "inner", "njit", "jit", "intrinsic", "overload"}
 """Decorators of functions that are compiled: their parameters are what a kernel needs."""
 MOST_PARAMETERS = 10
+COMPATIBLE = "compat/"
+"""Modules and classes below have the names, and the ancestors, of another library's."""
 PUBLIC = {"fit", "report"}
 """Functions with a public signature: the options of ``vicinal fit``, and ``vicinal.report``."""
 
@@ -94,11 +96,12 @@ def figures(modules: Sequence[Module]) -> list[Figure]:
         for _, node in module.functions()
     ]
     many = tuple(_with_many_parameters(modules))
-    depths = _inheritance_depths(modules)
+    named = [module for module in modules if not module.path.startswith(COMPATIBLE)]
+    depths = _inheritance_depths(named)
     deep = tuple(sorted(name for name, depth in depths.items() if depth > 3))
     arrays = tuple(_declarations(modules, "FloatArray"))
-    basenames = _twice(module.basename for module in modules if module.basename != "__init__")
-    classes = _twice(node.name for module in modules for node in module.classes())
+    basenames = _twice(module.basename for module in named if module.basename != "__init__")
+    classes = _twice(node.name for module in named for node in module.classes())
     return [
         Figure("modules", len(modules), 150),
         Figure("lines", sum(lengths), 22_000),

@@ -298,7 +298,8 @@ def _score(
     if strategy == "accuracy":
         return tpr * n_similar + tnr * (len(k) - 1 - n_similar)
     if strategy == "f_beta":
-        return (1 + beta**2) * positives / (beta**2 * n_similar + k)
+        # At k = 0 the denominator is 0 for β = 0: none called similar scores 0.
+        return (1 + beta**2) * positives / np.maximum(beta**2 * n_similar + k, 1e-300)
     if strategy in ("max_tpr", "max_tnr"):
         if min_rate is None or not 0 <= min_rate <= 1:
             raise ValueError(f"strategy={strategy!r} needs min_rate in [0, 1], got {min_rate!r}")

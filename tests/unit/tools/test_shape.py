@@ -28,13 +28,14 @@ TWO = """
 
 
 def test_figures_of_a_small_package(tmp_path, capsys):
-    for path, text in (("one.py", ONE), ("in/one.py", TWO), ("in/__init__.py", "")):
+    files = {"one.py": ONE, "in/one.py": TWO, "in/__init__.py": "", "compat/in.py": "class B: ..."}
+    for path, text in files.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(textwrap.dedent(text))
     found = {figure.name: figure for figure in shape.figures(shape.read(tmp_path))}
-    assert found["modules"].value == 3
-    assert found["lines"].value == 19
-    assert found["lines per module, median"].value == 8
+    assert found["modules"].value == 4
+    assert found["lines"].value == 20
+    assert found["lines per module, median"].value == 4.5
     assert found["lines per function, 90th percentile"].value == 1
     assert found["inheritance depth inside the package"].value == 4
     assert found["inheritance depth inside the package"].found == ("D",)

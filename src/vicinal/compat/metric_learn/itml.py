@@ -40,12 +40,9 @@ def _learn(
         tol=float(estimator.tol),
         verbose=2 * int(estimator.verbose),
     )
-    distinct = indices[:, 0] != indices[:, 1]
-    if not distinct.any():
-        raise ValueError("every pair joins two equal samples; there is nothing to learn")
     estimator._learn(
         learner,
-        lambda: learner.fit_pairs(X, indices[distinct], y[distinct]),
+        lambda: learner.fit_pairs(X, indices, y),
         bounds_=limits,
     )
 

@@ -38,8 +38,6 @@ class LFDA(TransformerMixin, MahalanobisMixin):
         embedding_type: str = "weighted",
         preprocessor: ArrayLike | Preprocessor | None = None,
     ) -> None:
-        if embedding_type not in native.EMBEDDINGS:
-            raise ValueError(f"Invalid embedding_type: {embedding_type!r}")
         super().__init__(preprocessor)
         self.n_components = n_components
         self.k = k
@@ -47,6 +45,8 @@ class LFDA(TransformerMixin, MahalanobisMixin):
 
     def fit(self, X: object, y: object) -> Self:
         """Learn from samples and their class labels."""
+        if self.embedding_type not in native.EMBEDDINGS:
+            raise ValueError(f"Invalid embedding_type: {self.embedding_type!r}")
         samples, labels = self._prepare_inputs(X, y, ensure_min_samples=2)
         d = samples.shape[1]
         m = check_rank(self.n_components, d)

@@ -30,12 +30,9 @@ def _learn(estimator: MMC | MMC_Supervised, pairs: FloatArray, y: NDArray[Any]) 
         tol=TOL_SCALE * float(estimator.tol),
         verbose=2 * int(estimator.verbose),
     )
-    distinct = indices[:, 0] != indices[:, 1]
-    if not distinct.any():
-        raise ValueError("every pair joins two equal samples; there is nothing to learn")
 
     def learn() -> None:
-        learner.fit_pairs(X, indices[distinct], y[distinct])
+        learner.fit_pairs(X, indices, y)
         # Ours makes the squared distances of the similar pairs add up to 1.
         learner.components_ = learner.components_ * np.sqrt(total)
 

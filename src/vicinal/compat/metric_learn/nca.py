@@ -72,6 +72,8 @@ class NCA(TransformerMixin, MahalanobisMixin):
         n_used = int(sizes[sizes > 1].sum())
         tol = TOL if self.tol is None else self.tol
         with printed_run(type(self).__name__, self.verbose, lambda J: n_used - J) as report:
-            learner = native.NCA(n_components=m, init=start, max_iter=self.max_iter, tol=tol, callback=report)
+            learner = native.NCA(
+                n_components=m, init=start, max_iter=self.max_iter, tol=tol, callback=report
+            )
             self._learn(learner, lambda: learner.fit(samples, labels))
         return self

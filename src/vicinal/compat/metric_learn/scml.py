@@ -102,15 +102,12 @@ def _learn(
     basis: Any,
     n_basis: int | None,
 ) -> None:
-    """Let metric-learn's algorithm run: stochastic, in the units of the data."""
+    """Minimize metric-learn's objective, in the units of the data."""
     learner = native.SCML(
         estimator.beta,
         basis=basis,
         n_basis=n_basis,
         rescale=False,
-        solver="adagrad",
-        gamma=estimator.gamma,
-        batch_size=int(estimator.batch_size),
         max_iter=int(estimator.max_iter),
         verbose=2 * int(estimator.verbose),
         random_state=estimator.random_state,
@@ -136,20 +133,17 @@ class SCML(_TripletsClassifierMixin, MahalanobisMixin):
         Directions to choose among; "triplet_diffs" makes them from the triplets.
     n_basis : int, default=None
         How many of them to make; None is 80 × n_features.
-    gamma : float, default=5e-3
-        The inverse step size.
+    gamma, batch_size, output_iter : default=5e-3, 10 and 500
+        Without effect: the solver is deterministic and goes to the minimum. metric-learn's own
+        algorithm is ``vicinal.SCML(solver="adagrad", rescale=False)``, which has the first two.
     max_iter : int, default=10000
-        Stochastic steps.
-    output_iter : int, default=500
-        At most ``max_iter``, and otherwise without effect: the objective is evaluated 20 times.
-    batch_size : int, default=10
-        Triplets per step.
+        Iterations.
     verbose : bool, default=False
-        Whether to log every evaluation, on the logger "vicinal".
+        Whether to log every iteration, on the logger "vicinal".
     preprocessor : array-like or callable, default=None
         Where samples are given as indicators.
     random_state : int, RandomState or None, default=None
-        For the steps and the directions.
+        For the directions.
     """
 
     _authorized_basis: ClassVar[list[str]] = ["triplet_diffs"]

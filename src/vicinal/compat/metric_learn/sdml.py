@@ -44,11 +44,8 @@ def _learn(estimator: SDML | SDML_Supervised, pairs: FloatArray, y: NDArray[Any]
         sparsity=estimator.sparsity_param / (native.largest_off_diagonal(K) or 1.0),
         prior=A0,
     )
-    distinct = indices[:, 0] != indices[:, 1]
-    if not distinct.any():
-        raise ValueError("every pair joins two equal samples; there is nothing to learn")
     try:
-        estimator._learn(learner, lambda: learner.fit_pairs(X, indices[distinct], y[distinct]))
+        estimator._learn(learner, lambda: learner.fit_pairs(X, indices, y))
     except ValueError as error:
         raise RuntimeError(
             "There was a problem in SDML when using scikit-learn's graphical lasso solver. "

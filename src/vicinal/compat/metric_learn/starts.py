@@ -29,10 +29,10 @@ def starting_components(
 ) -> FloatArray:
     """L (m, d) to start from; without labels y, "lda" is not possible."""
     d = X.shape[1]
-    if not isinstance(init, str):
+    if isinstance(init, np.ndarray):
         return _given_components(init, m, d)
     names = ["auto", "pca", "identity", "random", *([] if y is None else ["lda"])]
-    if init not in names:
+    if not isinstance(init, str) or init not in names:
         raise ValueError(
             f"`init` must be {', '.join(map(repr, names))} or a numpy array of shape "
             "(n_components, n_features)."
@@ -49,7 +49,9 @@ def starting_components(
     if init == "pca":
         return np.asarray(PCA(n_components=m, random_state=rng).fit(X).components_)
     scalings = LinearDiscriminantAnalysis(n_components=m).fit(X, y).scalings_
-    return np.asarray(scalings.T[:m])
+    L = np.zeros((m, d))  # with rows of zeros where there are not as many directions
+    L[: min(m, scalings.shape[1])] = scalings.T[:m]
+    return L
 
 
 def _given_components(init: ArrayLike, m: int, d: int) -> FloatArray:

@@ -130,7 +130,17 @@ def check_pair_labels(y: NDArray[Any]) -> None:
 
 
 def as_indices(tuples: FloatArray) -> tuple[FloatArray, IndexArray]:
-    """X (n, d), the distinct samples, and the tuples as row indices of it (t, size)."""
+    """X (n, d), the distinct samples, and the tuples as row indices of it (t, size).
+
+    A sample that occurs twice in a tuple is two rows: a learner of vicinal refuses to compare a
+    row with itself.
+    """
     t, size, d = tuples.shape
     X, indices = np.unique(tuples.reshape(t * size, d), axis=0, return_inverse=True)
-    return X, indices.reshape(t, size).astype(np.intp)
+    indices = indices.reshape(t, size).astype(np.intp)
+    twice = np.zeros((t, size), dtype=bool)
+    for place in range(1, size):
+        twice[:, place] = (indices[:, :place] == indices[:, [place]]).any(axis=1)
+    if not twice.any():
+        return X, indices
+    return np.tile(X, (size, 1)), indices + len(X) * np.arange(size) * twice
