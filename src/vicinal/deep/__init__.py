@@ -10,8 +10,9 @@ except ModuleNotFoundError as error:
         "vicinal.deep needs PyTorch: pip install 'vicinal[deep]'", name="torch"
     ) from error
 
-from vicinal.deep.estimator import DeepANN
+from vicinal.deep.estimator import DeepANN, DeepANNRegressor
 from vicinal.deep.loss import ANNLoss, cross_batch_memory
 from vicinal.deep.network import embed
+from vicinal.deep.number_loss import MLKRLoss
 
-__all__ = ["ANNLoss", "DeepANN", "cross_batch_memory", "embed"]
+__all__ = ["ANNLoss", "DeepANN", "DeepANNRegressor", "MLKRLoss", "cross_batch_memory", "embed"]

@@ -1,83 +1,74 @@
-"""A neural network trained on the neighbor objective, as a scikit-learn estimator."""
+"""Networks trained on the neighbor objective, as scikit-learn estimators."""
 
 from __future__ import annotations
 
-import copy
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import nn
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+from torch import Tensor, nn
 
 from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
+from vicinal.deep.embedded_rows import N_NEIGHBORS, EmbeddedRows, Vote
+from vicinal.deep.feature_embedding import EmbeddingName
 from vicinal.deep.loss import ANNLoss, Elementwise, LossPair
-from vicinal.deep.network import (
-    choose_device,
-    embed,
-    embed_tensor,
-    keep_threads,
-    multilayer_perceptron,
-    seeded,
-)
-from vicinal.deep.training import Budget, LabeledRows, Training, stratified_split, train
-from vicinal.learners.descent import show_log
-from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit
-from vicinal.learners.initialization import scale_for_perplexity
+from vicinal.deep.neighbor_network import NeighborNetwork
+from vicinal.deep.network import keep_threads
+from vicinal.deep.number_loss import MLKRLoss
+from vicinal.learners.fit_input import store_fit
 from vicinal.learners.labeled_data import encode_labels
-from vicinal.learners.parameters import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Instance,
-    Number,
-    OneOf,
-    ParameterConstraints,
-    check_parameters,
-)
+from vicinal.learners.parameters import check_parameters
 from vicinal.voting.class_mean import ClassMeanKNN
-
-PERPLEXITY = 20.0
-"""Effective number of neighbors at the start, as in the linear learners."""
+from vicinal.voting.row_weights import VotingRows
 
 
-class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
+class DeepANN(ClassifierMixin, NeighborNetwork):
     """Adaptive Nearest Neighbor with a neural network in the place of the linear map.
 
-    Features are standardized, embedded by a network that is trained on :class:`ANNLoss`, and
-    classified by the vote of the nearest embeddings of training samples.
+    Columns become standardized numbers, each number an embedding of its own, all of them an
+    embedding of the row by a network that is trained on :class:`ANNLoss`; a row is classified by
+    the votes of the training rows with the nearest embeddings. So a prediction is a weighted
+    average over training rows, and :meth:`vote_weights` and :meth:`kneighbors` show them.
 
     Parameters
     ----------
-    alpha, gamma, loss, plain, similar, normalize
-        The loss, see :class:`ANNLoss`; the defaults are ANN⁺ of the linear learner.
-    temperature : float or "auto", default="auto"
-        Of the loss. "auto" gives the untrained embeddings a mean perplexity of 20: neither
-        saturated nor flat.
-    n_components : int, default=32
+    alpha, gamma, loss, plain, similar, normalize, distance
+        The loss, see :class:`ANNLoss`. The defaults are −ln p of neighborhood components analysis
+        with Euclidean distances that are not squared.
+    temperature : float or "auto", default=1.0
+        Of the loss. At 1 nearly all rows count for an untrained network, so that it learns coarse
+        differences before fine ones. "auto" gives the untrained embeddings a mean perplexity of 20.
+    embedding : {"periodic", "piecewise"} or None, default="periodic"
+        Learned embedding of every feature with more than two values: sines and cosines of learned
+        frequencies, or the place among quantiles. None takes the features as they are. Not used
+        with ``module``.
+    n_components : int, default=128
         Components of the embedding; not used with ``module``.
     hidden : tuple of int, default=(256,)
         Widths of the hidden layers; not used with ``module``.
+    dropout : float, default=0.1
+        Share of the units of hidden layers that a training step leaves out; not used with
+        ``module``.
     module : torch.nn.Module, default=None
         A network of your own, from (batch, n_features) to (batch, components). It is copied.
-    n_neighbors : int, default=5
-        Number of neighbors that vote in :meth:`predict`.
-    max_epochs : int, default=100
+    vote : {"soft", "majority"}, default="soft"
+        Votes of the nearest rows: exp(−d/T), as in the loss, or equal ones.
+    n_neighbors : int, default=None
+        Number of neighbors that vote. None is 256 for soft votes, of which few count, and 5 for
+        equal ones.
+    candidates : float, default=0.3
+        Share of the training rows that every batch is compared with, besides itself. They are drawn
+        anew for every step.
+    max_epochs : int, default=200
         Passes over the training rows.
     patience : int, default=20
         Stop after this number of epochs without a better validation score.
     batch_size : int, default=256
         Samples per batch; all samples if there are fewer.
-    learning_rate, weight_decay : float, default=1e-3 and 1e-2
+    learning_rate, weight_decay : float, default=2e-3 and 1e-2
         Of AdamW.
     validation_fraction : float, default=0.15
         Share of every class that is kept out of training, to choose the epoch by the accuracy of
@@ -94,9 +85,13 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
     ----------
     module_ : torch.nn.Module
         The trained network, on the CPU; it takes standardized features.
+    encoder_ : TableEncoder or None
+        What made numbers of the columns; None where they were numbers without gaps.
     scaler_ : StandardScaler
+    embeddings_ : ndarray of shape (n_samples_fit, n_components)
+        Of all training samples.
     knn_ : ClassMeanKNN
-        The vote among the embeddings of all training samples.
+        The vote of equal weights among them.
     temperature_ : float
         T of the loss.
     validation_accuracy_, validation_loss_ : ndarray of shape (``n_iter_``,)
@@ -104,50 +99,42 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         loss that of the training rows.
     best_epoch_, n_iter_ : int
         The epoch that was kept, counted from 1, and how many there were.
-    classes_, n_features_in_, feature_names_in_
-        As in scikit-learn.
+    X_fit_, y_fit_, classes_, n_features_in_, feature_names_in_
+        Training samples as numbers, their classes as codes, and as in scikit-learn.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from vicinal.deep import DeepANN
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = DeepANN(n_components=2, random_state=0, device="cpu").fit(X, y)
+    >>> model = DeepANN(n_components=2, max_epochs=20, random_state=0, device="cpu").fit(X, y)
     >>> model.score(X, y) > 0.95, model.transform(X).shape
     (True, (150, 2))
     """
-
-    _constraints: ClassVar[ParameterConstraints] = {
-        "n_components": COUNT,
-        "n_neighbors": COUNT,
-        "max_epochs": COUNT,
-        "patience": COUNT,
-        "batch_size": COUNT,
-        "learning_rate": POSITIVE,
-        "weight_decay": NOT_NEGATIVE,
-        "validation_fraction": Number(0, 0.9),
-        "temperature": OneOf(("auto",), POSITIVE),
-        "module": OneOf((None,), Instance(nn.Module, "a torch.nn.Module")),
-    }
 
     def __init__(
         self,
         alpha: float = 1.0,
         gamma: float = 1.0,
         *,
-        loss: str | LossPair | Elementwise = "hinge",
-        plain: bool | Literal["dissimilar"] = False,
+        loss: str | LossPair | Elementwise = "logistic",
+        plain: bool | Literal["dissimilar"] = True,
         similar: str | int = "all",
-        temperature: float | str = "auto",
+        distance: Literal["squared", "euclidean", "cosine"] = "euclidean",
+        temperature: float | str = 1.0,
         normalize: bool = False,
-        n_components: int = 32,
+        embedding: EmbeddingName | None = "periodic",
+        n_components: int = 128,
         hidden: tuple[int, ...] = (256,),
+        dropout: float = 0.1,
         module: nn.Module | None = None,
-        n_neighbors: int = 5,
-        max_epochs: int = 100,
+        vote: Vote = "soft",
+        n_neighbors: int | None = None,
+        candidates: float = 0.3,
+        max_epochs: int = 200,
         patience: int = 20,
         batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 2e-3,
         weight_decay: float = 1e-2,
         validation_fraction: float = 0.15,
         device: str | torch.device = "auto",
@@ -159,12 +146,17 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
         self.loss = loss
         self.plain = plain
         self.similar = similar
+        self.distance = distance
         self.temperature = temperature
         self.normalize = normalize
+        self.embedding = embedding
         self.n_components = n_components
         self.hidden = hidden
+        self.dropout = dropout
         self.module = module
+        self.vote = vote
         self.n_neighbors = n_neighbors
+        self.candidates = candidates
         self.max_epochs = max_epochs
         self.patience = patience
         self.batch_size = batch_size
@@ -180,53 +172,33 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or data frame of shape (n_samples, n_features)
+            Numbers, with or without gaps (NaN), or columns of any kind:
+            :class:`~vicinal.TableEncoder` makes numbers of them.
         y : array-like of shape (n_samples,)
             Class labels of any type that scikit-learn takes.
         """
-        given = check_labeled(self, X, y)
         check_parameters(self)
-        if self.verbose:
-            show_log()
+        given, encoder = self._encoded(X, y, "classes")
         classes, codes = encode_labels(given.y)
-        scaler = StandardScaler().fit(given.X)
-        rng = check_random_state(self.random_state)
-        device = choose_device(self.device)
-        with seeded(rng.randint(2**31), device):
-            module, loss, training = self._train(scaler.transform(given.X), codes, device, rng)
-        Z = self._embed(given.X, scaler, module)
-        knn = ClassMeanKNN(min(self.n_neighbors, len(codes)), rule="vote").fit(Z, codes)
+        attributes, training = self._train(given, codes, codes)
+        accuracies = [max(score.quality, 0.0) for score in training.history]
         outcome = {
+            "encoder_": encoder,
             "classes_": classes,
-            "scaler_": scaler,
-            "module_": module,
-            "temperature_": loss.temperature,
-            "best_epoch_": training.best_epoch,
-            "n_iter_": len(training.history),
-            "validation_accuracy_": np.array([score.accuracy for score in training.history]),
-            "validation_loss_": np.array([-score.negative_loss for score in training.history]),
-            "knn_": knn,
+            "y_fit_": codes,
+            "validation_accuracy_": np.array(accuracies),
+            "knn_": self._equal_votes(attributes["embeddings_"], codes),
         }
-        store_fit(self, {**given.attributes, **outcome})
+        store_fit(self, {**attributes, **outcome})
         return self
 
-    def transform(self, X: ArrayLike) -> FloatArray:
-        """Embed X: (n_samples, n_components), of the precision of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        rows = validate_data(self, X, dtype=DTYPES, reset=False)
-        return self._embed(rows, self.scaler_, self.module_)
-
     def predict(self, X: ArrayLike) -> LabelArray:
-        """The class that most of the nearest embeddings have, ties to the nearest.
+        """The class of the largest share; among equal votes that of the nearest embedding.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or data frame of shape (n_samples, n_features)
         """
         winners = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[winners]
@@ -236,71 +208,187 @@ class DeepANN(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or data frame of shape (n_samples, n_features)
         """
         Z = self.transform(X)
         with keep_threads():
-            return self.knn_.predict_proba(Z)
+            return self._class_shares(Z, self.knn_, self._voters, self.y_fit_)
 
-    def _train(
-        self, X: FloatArray, codes: IndexArray, device: torch.device, rng: np.random.RandomState
-    ) -> tuple[nn.Module, ANNLoss, Training]:
-        """The trained network on the host, its loss, and how the training went."""
-        module = self.module
-        if module is None:
-            module = multilayer_perceptron(X.shape[1], self.hidden, self.n_components)
-        module = copy.deepcopy(module).to(device, torch.float32)
-        data = LabeledRows(
-            torch.as_tensor(X, dtype=torch.float32, device=device),
-            torch.as_tensor(codes, device=device),
-        )
-        rows, held = stratified_split(codes, self.validation_fraction, rng)
-        loss = self._make_loss(embed_tensor(module, data.X)).to(device)
-        training = train(
-            module,
-            loss,
-            data[rows],
-            data[held],
-            Budget(
-                self.max_epochs,
-                self.patience,
-                self.batch_size,
-                self.learning_rate,
-                self.weight_decay,
-            ),
-            n_neighbors=self.n_neighbors,
-            rng=rng,
-            verbose=self.verbose,
-        )
-        return module.cpu(), loss, training
+    def _class_shares(
+        self, Q: FloatArray, knn: ClassMeanKNN, rows: EmbeddedRows, codes: IndexArray
+    ) -> FloatArray:
+        """(q, c) of the embeddings Q (q, m)."""
+        if self.vote == "majority":
+            return knn.predict_proba(Q)
+        voters = VotingRows.of(codes, np.ones(len(codes)))
+        return rows.row_weights(Q).class_probabilities(voters).astype(Q.dtype, copy=False)
 
-    def _make_loss(self, Z: torch.Tensor) -> ANNLoss:
-        """The loss, its temperature fitted to the embeddings Z of the untrained network."""
-        temperature = self.temperature
-        if temperature == "auto":
-            points = nn.functional.normalize(Z, dim=1) if self.normalize else Z
-            temperature = 1.0 / scale_for_perplexity(points.double().cpu().numpy(), PERPLEXITY)
+    def _equal_votes(self, Z: FloatArray, codes: IndexArray) -> ClassMeanKNN:
+        k = self.n_neighbors or N_NEIGHBORS["majority"]
+        return ClassMeanKNN(min(k, len(codes)), rule="vote").fit(Z, codes)
+
+    def _quality(
+        self, Z: FloatArray, y: FloatArray, Q: FloatArray, u: FloatArray, temperature: float
+    ) -> float:
+        """Accuracy of the votes."""
+        rows, knn = self._rows(Z, temperature), self._equal_votes(Z, y)
+        winners = self._class_shares(Q, knn, rows, y).argmax(axis=1)
+        return float(np.mean(winners == u))
+
+    def _make_loss(self, Z: Tensor) -> ANNLoss:
         return ANNLoss(
             self.alpha,
             self.gamma,
             loss=self.loss,
             plain=self.plain,
             similar=self.similar,
-            temperature=float(temperature),
+            distance=self.distance,
+            temperature=self._first_temperature(Z),
             normalize=self.normalize,
         )
 
-    def _embed(self, X: FloatArray, scaler: StandardScaler, module: nn.Module) -> FloatArray:
-        """Embeddings in the precision of X, by a copy of the network on the device."""
-        points = torch.as_tensor(scaler.transform(X))
-        module = copy.deepcopy(module).to(choose_device(self.device), points.dtype)
-        return embed(module, points, normalize=self.normalize)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.knn_.n_features_in_)
+class DeepANNRegressor(RegressorMixin, NeighborNetwork):
+    """Nearest-neighbor regression with the embeddings of a neural network.
+
+    As :class:`DeepANN`, for numbers: the network is trained on :class:`MLKRLoss`, and a prediction
+    is the average of the training rows with the nearest embeddings.
+
+    Parameters
+    ----------
+    loss : {"squared", "absolute", "huber"}, default="squared"
+        Of the averages, in standard deviations of each target.
+    distance, temperature, normalize, embedding, n_components, hidden, dropout, module, vote, \
+    n_neighbors, candidates, max_epochs, patience, batch_size, learning_rate, weight_decay, \
+    validation_fraction, device, verbose, random_state
+        As for :class:`DeepANN`. The epoch is chosen by the mean squared error of the votes.
+
+    Attributes
+    ----------
+    validation_score_ : ndarray of shape (n_iter_,)
+        R² of the validation rows after every epoch, the mean over targets; 0 without such rows.
+    y_fit_ : ndarray of shape (n_samples_fit,) or (n_samples_fit, n_targets)
+    module_, encoder_, scaler_, embeddings_, temperature_, validation_loss_, best_epoch_, n_iter_, \
+    X_fit_, n_features_in_, feature_names_in_
+        As for :class:`DeepANN`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vicinal.deep import DeepANNRegressor
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = DeepANNRegressor(max_epochs=20, random_state=0, device="cpu").fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    y_fit_: FloatArray
+
+    def __init__(
+        self,
+        loss: Literal["squared", "absolute", "huber"] = "squared",
+        *,
+        distance: Literal["squared", "euclidean", "cosine"] = "euclidean",
+        temperature: float | str = 1.0,
+        normalize: bool = False,
+        embedding: EmbeddingName | None = "periodic",
+        n_components: int = 128,
+        hidden: tuple[int, ...] = (256,),
+        dropout: float = 0.1,
+        module: nn.Module | None = None,
+        vote: Vote = "soft",
+        n_neighbors: int | None = None,
+        candidates: float = 0.3,
+        max_epochs: int = 200,
+        patience: int = 20,
+        batch_size: int = 256,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 1e-2,
+        validation_fraction: float = 0.15,
+        device: str | torch.device = "auto",
+        verbose: int = 0,
+        random_state: Seed = None,
+    ) -> None:
+        self.loss = loss
+        self.distance = distance
+        self.temperature = temperature
+        self.normalize = normalize
+        self.embedding = embedding
+        self.n_components = n_components
+        self.hidden = hidden
+        self.dropout = dropout
+        self.module = module
+        self.vote = vote
+        self.n_neighbors = n_neighbors
+        self.candidates = candidates
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train the network and keep the embeddings of all samples.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            As for :class:`DeepANN`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Numbers.
+        """
+        check_parameters(self)
+        given, encoder = self._encoded(X, y, "number", multi_output=True, y_numeric=True)
+        y = np.asarray(given.y, dtype=np.float64)
+        targets = y.reshape(len(y), -1)
+        spread = targets.std(axis=0)
+        standard = (targets - targets.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        attributes, training = self._train(given, standard, np.zeros(len(y), dtype=np.intp))
+        scores = np.array([score.quality for score in training.history])
+        store_fit(
+            self, {**attributes, "encoder_": encoder, "y_fit_": y, "validation_score_": scores}
+        )
+        return self
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Averages over the training rows, (n_samples,) or (n_samples, n_targets).
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+        """
+        Z = self.transform(X)
+        targets = self.y_fit_.reshape(len(self.y_fit_), -1)
+        with keep_threads():
+            averages = _averages(self._voters, Z, targets)
+        return averages[:, 0] if self.y_fit_.ndim == 1 else averages
+
+    def _quality(
+        self, Z: FloatArray, y: FloatArray, Q: FloatArray, u: FloatArray, temperature: float
+    ) -> float:
+        """1 less the mean squared error of standardized targets: about R²."""
+        averages = _averages(self._rows(Z, temperature), Q, y)
+        return 1.0 - float(np.mean((averages - u) ** 2))
+
+    def _make_loss(self, Z: Tensor) -> MLKRLoss:
+        return MLKRLoss(
+            self.loss,
+            distance=self.distance,
+            temperature=self._first_temperature(Z),
+            normalize=self.normalize,
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.target_tags.multi_output = True
         return tags
+
+
+def _averages(rows: EmbeddedRows, Q: FloatArray, targets: FloatArray) -> FloatArray:
+    """(q, t) averages of targets (n, t) for embeddings Q (q, m)."""
+    return rows.row_weights(Q).averages(targets, np.zeros(targets.shape[1]))

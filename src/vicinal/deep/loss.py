@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -17,7 +16,8 @@ from vicinal.deep.comparisons import (
     check_embeddings,
     compare_by_labels,
 )
-from vicinal.deep.soft_averages import DISTANCES, AverageRule, RowAverages, row_averages
+from vicinal.deep.scaled_embeddings import ScaledEmbeddings
+from vicinal.deep.soft_averages import AverageRule, RowAverages, row_averages
 from vicinal.learners.neighbor_fit import check_configuration
 from vicinal.learners.parameters import Number, check_choice
 from vicinal.objective.losses import Loss
@@ -46,7 +46,7 @@ class _Elementwise(torch.autograd.Function):
         return grad * slope, None
 
 
-class ANNLoss(nn.Module):
+class ANNLoss(ScaledEmbeddings):
     r"""Adaptive Nearest Neighbor as a loss for embedding networks.
 
     The mean over the anchors i of a batch of
@@ -141,7 +141,7 @@ class ANNLoss(nn.Module):
         similar: str | int = "all",
         reduction: Literal["mean", "sum", "none"] = "mean",
     ) -> None:
-        super().__init__()
+        super().__init__(distance, temperature, learn_temperature, normalize)
         if isinstance(plain, str):
             check_choice("plain", plain, ("dissimilar",))
         configuration = check_configuration(
@@ -155,41 +155,19 @@ class ANNLoss(nn.Module):
         )
         if not isinstance(similar, str | Integral):
             raise ValueError(f"similar={similar!r} is not possible; use 'all' or a number")
-        check_choice("distance", distance, tuple(DISTANCES))
         check_choice("contrast", contrast, CONTRASTS)
         check_choice("reduction", reduction, REDUCTIONS)
         Number().check("margin", margin)
         self.alpha, self.gamma, self.margin = float(alpha), float(gamma), float(margin)
         self.loss, self.plain, self._loss = loss, plain, configuration.loss
-        self.distance, self.contrast = distance, contrast
-        self.normalize, self.similar, self.reduction = normalize, similar, reduction
+        self.contrast, self.similar, self.reduction = contrast, similar, reduction
         self._rule = AverageRule(
             self.alpha,
             None if similar == "all" else int(similar),
-            DISTANCES[distance],
+            self._distance,
             contrast == "all",
         )
-        start = torch.tensor(0.0)
-        if learn_temperature:
-            self.log_temperature = nn.Parameter(start)
-        else:
-            self.register_buffer("log_temperature", start)
-        self._directions = normalize or self._rule.distance.directions
-        default = self._rule.distance.temperature if self._directions else 1.0
-        self.temperature = default if temperature is None else temperature
         self._n_excluded = torch.tensor(0)
-
-    @property
-    def temperature(self) -> float:
-        """T, which divides the distances."""
-        return float(self.log_temperature.detach().exp())
-
-    @temperature.setter
-    def temperature(self, value: float) -> None:
-        if not isinstance(value, Real | Tensor) or not 0 < value < math.inf:
-            raise ValueError(f"temperature={value!r} must be a number, positive and finite")
-        with torch.no_grad():
-            self.log_temperature.fill_(math.log(value))
 
     @property
     def n_excluded(self) -> int:
@@ -234,14 +212,24 @@ class ANNLoss(nn.Module):
             comparisons = compare_by_labels(labels, ref_labels, (len(Z), len(R)), itself)
         return self._reduce(row_averages(Z, R, comparisons, self._rule))
 
-    def _scaled(self, embeddings: Tensor) -> Tensor:
-        """Embeddings whose distances are divided by T, in float32 at least."""
-        with torch.autocast(embeddings.device.type, enabled=False):
-            half = embeddings.dtype in (torch.float16, torch.bfloat16)
-            Z = embeddings.float() if half else embeddings
-            if self._directions:
-                Z = nn.functional.normalize(Z, dim=1)
-            return Z * self._rule.distance.scale(self.log_temperature).to(Z.dtype)
+    def with_candidates(
+        self, embeddings: Tensor, labels: Tensor, others: Tensor, other_labels: Tensor
+    ) -> Tensor:
+        """The loss of a batch that is compared with itself and with other samples.
+
+        Parameters
+        ----------
+        embeddings, labels : (b, m) and (b,) tensors
+            The anchors, none of which is its own neighbor.
+        others, other_labels : (n, m) and (n,) tensors
+            Further samples, which are not in the batch.
+        """
+        check_embeddings("embeddings", embeddings)
+        check_embeddings("others", others, embeddings.shape[1])
+        Z = self._scaled(embeddings)
+        R, columns = torch.cat([Z, self._scaled(others)]), torch.cat([labels, other_labels])
+        comparisons = compare_by_labels(labels, columns, (len(Z), len(R)), True)
+        return self._reduce(row_averages(Z, R, comparisons, self._rule))
 
     def _reduce(self, averages: RowAverages) -> Tensor:
         self._n_excluded = (~averages.complete).sum()

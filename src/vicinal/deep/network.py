@@ -1,10 +1,9 @@
-"""The default network, and helpers to run any network: batches, device, seed, threads."""
+"""Helpers to run a network: batches, device, seed, threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -15,16 +14,6 @@ from vicinal._typing import FloatArray
 
 BATCH = 8192
 """Number of rows that are embedded at a time."""
-
-
-def multilayer_perceptron(
-    n_features: int, hidden: Sequence[int], n_components: int
-) -> nn.Sequential:
-    """Linear maps n_features → hidden … → n_components with ReLU between them."""
-    layers: list[nn.Module] = []
-    for wide, narrow in pairwise((n_features, *hidden)):
-        layers += [nn.Linear(wide, narrow), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear((n_features, *hidden)[-1], n_components))
 
 
 def embed(module: nn.Module, X: Tensor | ArrayLike, *, normalize: bool = True) -> FloatArray:

@@ -1,24 +1,28 @@
-"""Training of a network on a loss: batches, validation rows, early stopping."""
+"""Training of a network on a loss: batches, random candidates, validation rows, early stopping."""
 
 from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vicinal._typing import IndexArray
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.deep.loss import ANNLoss
 from vicinal.deep.network import embed_tensor, keep_threads
+from vicinal.deep.number_loss import MLKRLoss
 from vicinal.learners.descent import logger
 from vicinal.validation.folds import sample_strata
-from vicinal.voting.class_mean import ClassMeanKNN
 
 GROUP = 4
 """Samples of one class that stay together, so that anchors meet their class in every batch."""
+
+EmbeddingLoss: TypeAlias = ANNLoss | MLKRLoss
 
 
 @dataclass(frozen=True)
@@ -30,25 +34,31 @@ class Budget:
     batch_size: int
     learning_rate: float
     weight_decay: float
+    candidates: float = 0.0
+    """Share of the rows outside of a batch that it is compared with, drawn anew for every step."""
 
 
 @dataclass(frozen=True)
-class LabeledRows:
-    """Samples X (n, ...) and their classes y (n,), on one device."""
+class TrainingRows:
+    """Samples X (n, ...) and their classes (n,) or numbers (n, q), on one device."""
 
     X: Tensor
     y: Tensor
 
-    def __getitem__(self, rows: IndexArray) -> LabeledRows:
+    def __getitem__(self, rows: IndexArray) -> TrainingRows:
         index = torch.as_tensor(rows, device=self.X.device)
-        return LabeledRows(self.X[index], self.y[index])
+        return TrainingRows(self.X[index], self.y[index])
+
+
+Judge: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, float], float]
+"""(Z, y, Q, u, temperature) → how well embeddings Z of targets y vote for Q of targets u."""
 
 
 @dataclass(frozen=True, order=True)
 class Score:
-    """Quality of an epoch: accuracy, then, as few validation rows tie often, the loss."""
+    """Quality of an epoch: that of the votes, then, as few validation rows tie often, the loss."""
 
-    accuracy: float
+    quality: float
     negative_loss: float
 
 
@@ -62,12 +72,12 @@ class Training:
 
 def train(
     module: nn.Module,
-    loss: ANNLoss,
-    data: LabeledRows,
-    validation: LabeledRows,
+    loss: EmbeddingLoss,
+    data: TrainingRows,
+    validation: TrainingRows,
     budget: Budget,
+    judge: Judge,
     *,
-    n_neighbors: int,
     rng: np.random.RandomState,
     verbose: int = 0,
 ) -> Training:
@@ -80,24 +90,20 @@ def train(
         lr=budget.learning_rate,
         weight_decay=budget.weight_decay,
     )
-    codes = data.y.cpu().numpy()
-    training, best = Training(), module.state_dict()
+    training, best = Training(), copy.deepcopy(module.state_dict())
     for epoch in range(1, budget.max_epochs + 1):
         module.train()
-        for rows in class_batches(codes, budget.batch_size, rng):
-            batch = data[rows]
+        for rows in _batches(data, budget.batch_size, rng):
             optimizer.zero_grad()
-            loss(module(batch.X), batch.y).backward()
+            _batch_loss(module, loss, data, rows, budget.candidates, rng).backward()
             optimizer.step()
-        score = _score(module, loss, data, validation, n_neighbors)
+        score = _score(module, loss, data, validation, judge)
         training.history.append(score)
         if verbose:
             logger.info(
-                "DeepANN epoch %d: accuracy %.4f, loss %.5g",
-                epoch,
-                score.accuracy,
-                -score.negative_loss,
-            )
+                "epoch %d of a network: quality %.4f, loss %.5g",
+                epoch, score.quality, -score.negative_loss,
+            )  # fmt: skip
         if epoch == 1 or score > training.history[training.best_epoch - 1]:
             training.best_epoch, best = epoch, copy.deepcopy(module.state_dict())
         elif epoch - training.best_epoch >= budget.patience:
@@ -106,21 +112,49 @@ def train(
     return training
 
 
+def _batches(
+    data: TrainingRows, batch_size: int, rng: np.random.RandomState
+) -> Sequence[IndexArray]:
+    if not data.y.is_floating_point():
+        return class_batches(data.y.cpu().numpy(), batch_size, rng)
+    n = len(data.y)
+    return np.array_split(rng.permutation(n), max(1, round(n / batch_size)))
+
+
+def _batch_loss(
+    module: nn.Module,
+    loss: EmbeddingLoss,
+    data: TrainingRows,
+    rows: IndexArray,
+    share: float,
+    rng: np.random.RandomState,
+) -> Tensor:
+    """The loss of a batch among itself and a random share of the other rows."""
+    outside = np.setdiff1d(np.arange(len(data.X)), rows)
+    drawn = rng.choice(outside, size=int(share * len(outside)), replace=False)
+    both, b = data[np.concatenate([rows, drawn])], len(rows)
+    Z = module(both.X)
+    return loss.with_candidates(Z[:b], both.y[:b], Z[b:], both.y[b:])
+
+
 @torch.no_grad()
 def _score(
-    module: nn.Module, loss: ANNLoss, data: LabeledRows, validation: LabeledRows, n_neighbors: int
+    module: nn.Module,
+    loss: EmbeddingLoss,
+    data: TrainingRows,
+    validation: TrainingRows,
+    judge: Judge,
 ) -> Score:
     Z = embed_tensor(module, data.X)
     if len(validation.X) == 0:
         return Score(0.0, -float(loss(Z, data.y)))
     Q = embed_tensor(module, validation.X)
     if not (Z.isfinite().all() and Q.isfinite().all()):
-        return Score(0.0, -math.inf)  # this training has diverged
-    knn = ClassMeanKNN(min(n_neighbors, len(Z)), rule="vote")
+        return Score(-math.inf, -math.inf)  # this training has diverged
     with keep_threads():
-        knn.fit(Z.cpu().numpy(), data.y.cpu().numpy())
-        accuracy = knn.score(Q.cpu().numpy(), validation.y.cpu().numpy())
-    return Score(accuracy, -float(loss(Q, validation.y, ref_emb=Z, ref_labels=data.y)))
+        arrays = (each.cpu().numpy() for each in (Z, data.y, Q, validation.y))
+        quality = judge(*arrays, loss.temperature)
+    return Score(quality, -float(loss(Q, validation.y, ref_emb=Z, ref_labels=data.y)))
 
 
 def class_batches(
@@ -151,7 +185,8 @@ def stratified_split(
     """Split rows into training and validation rows, the latter about ``fraction`` of every class.
 
     Two samples of every class stay in the training part. Unlike scikit-learn's splitters this takes
-    classes of any size: small classes are trained on. ``codes`` (n,) are the classes.
+    classes of any size: small classes are trained on. ``codes`` (n,) are the classes; rows without
+    classes are all of one.
     """
     sizes = np.bincount(codes)
     held = np.minimum(np.rint(fraction * sizes), np.maximum(0, sizes - 2))

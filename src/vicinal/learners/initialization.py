@@ -165,8 +165,10 @@ def _device_scalings(data: LabeledData) -> FloatArray:
     return np.asarray(vectors[:, ::-1])
 
 
-def scale_for_perplexity(Z: Array, perplexity: float) -> float:
+def scale_for_perplexity(Z: Array, perplexity: float, *, squared: bool = True) -> float:
     """The c at which the mean perplexity of the rows of softmax_j(−c d²_ij) is the one asked for.
+
+    With ``squared=False`` that of softmax_j(−c d_ij), of distances that are not squared.
 
     The perplexity exp(H) of a row is the effective number of its neighbors; it falls from n − 1
     at c = 0 to the number of its nearest ones at c = ∞. At most 256 rows are looked at, each
@@ -175,7 +177,7 @@ def scale_for_perplexity(Z: Array, perplexity: float) -> float:
     """
     from scipy.optimize import brentq
 
-    gaps, others = _gaps_to_nearest(Z)
+    gaps, others = _gaps_to_nearest(Z, squared)
     positive = gaps[gaps > 0]
     if len(positive) == 0:
         return 1.0
@@ -193,8 +195,8 @@ def scale_for_perplexity(Z: Array, perplexity: float) -> float:
     return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
 
 
-def _gaps_to_nearest(Z: Array) -> tuple[Array, int]:
-    """(rows, n − 1) squared distances from some rows to all others, less each row's smallest."""
+def _gaps_to_nearest(Z: Array, squared: bool) -> tuple[Array, int]:
+    """(rows, n − 1) distances from some rows to all others, less each row's smallest."""
     n = len(Z)
     size = min(n, MAX_ROWS, max(16, MAX_ELEMENTS // n))
     rows = np.unique(np.linspace(0, n - 1, size).astype(int))
@@ -206,6 +208,7 @@ def _gaps_to_nearest(Z: Array) -> tuple[Array, int]:
         )
     others = np.arange(n)[None, :] != rows[:, None]
     D = D[others].reshape(len(rows), n - 1)
+    D = D if squared else D**0.5
     return D - array_namespace(D).amin(D, axis=1, keepdims=True), n - 1
 
 

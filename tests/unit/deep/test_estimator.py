@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 import vicinal as vc  # noqa: E402
-from vicinal.deep import ANNLoss, DeepANN, estimator, training  # noqa: E402
-from vicinal.deep.training import LabeledRows  # noqa: E402
+from vicinal.deep import ANNLoss, DeepANN, DeepANNRegressor, neighbor_network, training  # noqa: E402
+from vicinal.deep.training import TrainingRows  # noqa: E402
 
 FAST = {"max_epochs": 15, "random_state": 0, "device": "cpu"}
 
@@ -25,7 +25,12 @@ def iris():
     return load_iris(return_X_y=True)
 
 
-@parametrize_with_checks([DeepANN(max_epochs=40, device="cpu", random_state=0)])
+@parametrize_with_checks(
+    [
+        model(max_epochs=100, n_components=16, hidden=(32,), device="cpu", random_state=0)
+        for model in (DeepANN, DeepANNRegressor)
+    ]
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -34,9 +39,7 @@ def test_it_learns_what_no_linear_map_can():
     """On a line, two moons overlap under every linear map; a network parts them."""
     X, y = make_moons(400, noise=0.1, random_state=0)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    deep = DeepANN(
-        loss="logistic", n_components=1, learning_rate=5e-3, device="cpu", random_state=0
-    )
+    deep = DeepANN(n_components=1, max_epochs=60, device="cpu", random_state=0)
     linear = make_pipeline(vc.ANN(loss="logistic", n_components=1), KNeighborsClassifier())
     best_linear = linear.fit(X_train, y_train).score(X_test, y_test)
     assert deep.fit(X_train, y_train).score(X_test, y_test) > best_linear + 0.05
@@ -45,7 +48,7 @@ def test_it_learns_what_no_linear_map_can():
 def test_prediction_is_the_vote_among_the_embeddings(iris):
     X, y = iris
     names = np.array(["a", "b", "c"])[y]
-    model = DeepANN(**FAST, n_neighbors=7).fit(X, names)
+    model = DeepANN(**FAST, vote="majority", n_neighbors=7).fit(X, names)
     knn = KNeighborsClassifier(7).fit(model.transform(X), names)
     np.testing.assert_allclose(model.predict_proba(X), knn.predict_proba(model.transform(X)))
     assert set(model.predict(X)) <= set(names)
@@ -85,7 +88,7 @@ def test_a_network_of_ones_own_is_copied(iris):
         torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 3)
     )
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    model = DeepANN(module=network, **FAST).fit(*iris)
+    model = DeepANN(module=network, **FAST | {"max_epochs": 40}).fit(*iris)
     assert model.transform(iris[0]).shape == (150, 3)
     assert model.score(*iris) > 0.9
     for name, value in network.state_dict().items():
@@ -114,21 +117,25 @@ def test_temperature_is_fitted_or_given(iris):
     X, y = iris
     assert DeepANN(**FAST, temperature=0.5).fit(X, y).temperature_ == pytest.approx(0.5)
     scaled = torch.nn.Linear(4, 4)
-    fitted = []
-    for scale in (1.0, 10.0):
-        with torch.no_grad():
-            scaled.weight.copy_(scale * torch.eye(4))
-            scaled.bias.zero_()
-        fitted.append(DeepANN(**FAST | {"max_epochs": 1}, module=scaled).fit(X, y).temperature_)
-    assert fitted[1] == pytest.approx(100 * fitted[0], rel=1e-2)
+    for distance, power in (("squared", 2), ("euclidean", 1)):
+        fitted = []
+        for scale in (1.0, 10.0):
+            with torch.no_grad():
+                scaled.weight.copy_(scale * torch.eye(4))
+                scaled.bias.zero_()
+            model = DeepANN(
+                **FAST | {"max_epochs": 1}, module=scaled, temperature="auto", distance=distance
+            )
+            fitted.append(model.fit(X, y).temperature_)
+        assert fitted[1] == pytest.approx(10**power * fitted[0], rel=1e-2)
 
 
 def test_progress_is_logged(iris, caplog):
     with caplog.at_level("INFO", logger="vicinal"):
         DeepANN(**FAST | {"max_epochs": 2}, verbose=1).fit(*iris)
-    assert [record.message[:15] for record in caplog.records] == [
-        "DeepANN epoch 1",
-        "DeepANN epoch 2",
+    assert [record.message.partition(" of")[0] for record in caplog.records] == [
+        "epoch 1",
+        "epoch 2",
     ]
 
 
@@ -141,6 +148,10 @@ def test_progress_is_logged(iris, caplog):
         ({"temperature": "hot"}, "use 'auto', or a finite number"),
         ({"module": "resnet"}, "torch.nn.Module"),
         ({"gamma": -1.0}, "gamma"),
+        ({"embedding": "fourier"}, "embedding"),
+        ({"candidates": 1.5}, "candidates"),
+        ({"vote": "loud"}, "vote"),
+        ({"distance": "hamming"}, "distance"),
     ],
 )
 def test_impossible_parameters_are_refused(iris, arguments, message):
@@ -148,18 +159,22 @@ def test_impossible_parameters_are_refused(iris, arguments, message):
         DeepANN(**arguments).fit(*iris)
 
 
+def accuracy(Z, y, Q, u, temperature):
+    return KNeighborsClassifier(5).fit(Z, y).score(Q, u)
+
+
 @pytest.fixture
 def labeled():
     """Training rows and validation rows of two classes."""
     rng = np.random.RandomState(0)
     X, y = torch.as_tensor(rng.standard_normal((130, 3))), torch.as_tensor(rng.randint(0, 2, 130))
-    return LabeledRows(X, y)[np.arange(90)], LabeledRows(X, y)[np.arange(90, 130)]
+    return TrainingRows(X, y)[np.arange(90)], TrainingRows(X, y)[np.arange(90, 130)]
 
 
 def test_validation_rows_are_judged_by_the_vote_and_the_loss(labeled):
     data, held = labeled
-    score = training._score(torch.nn.Identity(), ANNLoss(), data, held, n_neighbors=5)
-    assert score.accuracy == KNeighborsClassifier(5).fit(data.X, data.y).score(held.X, held.y)
+    score = training._score(torch.nn.Identity(), ANNLoss(), data, held, accuracy)
+    assert score.quality == KNeighborsClassifier(5).fit(data.X, data.y).score(held.X, held.y)
     loss = ANNLoss()(held.X, held.y, ref_emb=data.X, ref_labels=data.y)
     assert score.negative_loss == -loss.item()
 
@@ -169,8 +184,8 @@ def test_a_diverged_network_is_worse_than_any_other(labeled):
         def forward(self, X):
             return X / 0
 
-    score = training._score(Diverged(), ANNLoss(), *labeled, n_neighbors=5)
-    assert score < training.Score(0.0, -1e300)
+    score = training._score(Diverged(), ANNLoss(), *labeled, accuracy)
+    assert score < training.Score(-1e300, -1e300)
 
 
 def test_validation_rows_keep_two_of_every_class_in_training(monkeypatch):
@@ -180,11 +195,31 @@ def test_validation_rows_keep_two_of_every_class_in_training(monkeypatch):
         kept.extend([data.y.bincount().tolist(), validation.y.bincount(minlength=3).tolist()])
         return training.Training([training.Score(1.0, 0.0)])
 
-    monkeypatch.setattr(estimator, "train", train)
+    monkeypatch.setattr(neighbor_network, "train", train)
     y = np.repeat([0, 1, 2], [2, 3, 40])
     X = np.random.RandomState(0).standard_normal((45, 4))
     DeepANN(validation_fraction=0.5, device="cpu", random_state=0).fit(X, y)
     assert kept == [[2, 2, 20], [0, 1, 20]]  # of 2, 3 and 40
+
+
+def test_candidates_are_other_rows_drawn_anew_for_every_step(labeled):
+    data, _ = labeled
+    seen = []
+
+    class Loss(ANNLoss):
+        def with_candidates(self, embeddings, labels, others, other_labels):
+            seen.append((embeddings.detach().clone(), others.detach().clone()))
+            return super().with_candidates(embeddings, labels, others, other_labels)
+
+    module, rng = torch.nn.Linear(3, 2).double(), np.random.RandomState(0)
+    for share in (0.5, 0.5, 0.0):
+        training._batch_loss(module, Loss(), data, np.arange(10), share, rng)
+    assert [len(others) for _, others in seen] == [40, 40, 0]
+    assert not torch.equal(seen[0][1], seen[1][1])
+    Z = module(data.X).detach()
+    for batch, others in seen[:2]:
+        assert (torch.cdist(others, Z[10:]).amin(dim=1) < 1e-9).all()  # none is of the batch
+        torch.testing.assert_close(batch, Z[:10])
 
 
 def test_a_refused_fit_leaves_the_estimator_as_it_was(iris):
@@ -194,3 +229,61 @@ def test_a_refused_fit_leaves_the_estimator_as_it_was(iris):
         with pytest.raises(ValueError, match=r"gamma|1 class"):
             model.set_params(gamma=gamma).fit(X, y)
     np.testing.assert_array_equal(model.predict(iris[0]), before)
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """A table with a category, gaps and a number that matters."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.RandomState(0)
+    size, color = rng.standard_normal(160), rng.choice(["red", "blue", None], 160)
+    frame = pd.DataFrame({"size": np.where(rng.rand(160) < 0.1, np.nan, size), "color": color})
+    return frame, size + np.where(color == "red", 2.0, 0.0)
+
+
+def test_tables_with_categories_and_gaps(cases):
+    frame, numbers = cases
+    classes = np.where(numbers > np.median(numbers), "high", "low")
+    classifier = DeepANN(**FAST | {"max_epochs": 40}).fit(frame, classes)
+    regressor = DeepANNRegressor(**FAST | {"max_epochs": 40}).fit(frame, numbers)
+    assert classifier.score(frame, classes) > 0.8
+    assert regressor.score(frame, numbers) > 0.7
+    assert classifier.encoder_ is not None
+    unseen = frame.assign(color="green")
+    assert np.isfinite(regressor.predict(unseen)).all()
+
+
+@pytest.mark.parametrize("vote", ["soft", "majority"])
+def test_predictions_are_averages_over_training_rows(cases, vote):
+    frame, numbers = cases
+    targets = np.c_[numbers, -2 * numbers]
+    regressor = DeepANNRegressor(**FAST, vote=vote).fit(frame, targets)
+    weights, prior_share = regressor.vote_weights(frame)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    np.testing.assert_allclose(weights @ targets, regressor.predict(frame), atol=1e-10)
+    assert not prior_share.any()
+    classes = (numbers > 0).astype(int)
+    classifier = DeepANN(**FAST, vote=vote).fit(frame, classes)
+    shares = classifier.vote_weights(frame)[0] @ np.eye(2)[classes]
+    np.testing.assert_allclose(shares, classifier.predict_proba(frame), atol=1e-6)
+
+
+def test_soft_votes_are_those_of_the_loss(iris):
+    X, y = iris
+    model = DeepANN(**FAST, n_neighbors=150).fit(X, y)
+    Z = model.transform(X)
+    D = np.sqrt(((Z[:, None] - Z) ** 2).sum(axis=2)) / model.temperature_
+    W = np.exp(-D) / np.exp(-D).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.vote_weights(X)[0].toarray(), W, rtol=1e-5, atol=1e-9)
+    distances, rows = model.kneighbors(n_neighbors=3)
+    assert np.all(rows != np.arange(150)[:, None])
+    np.fill_diagonal(D, np.inf)
+    expected = np.sort(D, axis=1)[:, :3] * model.temperature_
+    np.testing.assert_allclose(distances, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_random_numbers_are_not_learned():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((200, 3)), rng.standard_normal(200)
+    model = DeepANNRegressor(**FAST | {"max_epochs": 60}).fit(X[:120], y[:120])
+    assert model.score(X[120:], y[120:]) > -0.3
