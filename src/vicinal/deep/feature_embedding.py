@@ -124,9 +124,11 @@ def table_network(
     Every hidden layer is a linear map, batch normalization, ReLU and dropout. Without a kind of
     embedding the features enter the first layer as they are.
     """
-    first: list[nn.Module] = [] if kind is None else [FeatureEmbedding(X, kind)]
-    width = X.shape[1] if kind is None else first[0].n_outputs
-    layers = first
+    layers: list[nn.Module] = []
+    width = X.shape[1]
+    if kind is not None:
+        embedding = FeatureEmbedding(X, kind)
+        layers, width = [embedding], embedding.n_outputs
     for wide in hidden:
         layers += [nn.Linear(width, wide), nn.BatchNorm1d(wide), nn.ReLU(), nn.Dropout(dropout)]
         width = wide

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from scipy.special import entr
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, check_random_state, check_scalar
@@ -18,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from vicinal._typing import FloatArray, IndexArray, Seed
+from vicinal.deep.attribution import path_contributions
 from vicinal.deep.embedded_rows import EmbeddedRows, Vote
 from vicinal.deep.feature_embedding import EmbeddingName, table_network
 from vicinal.deep.network import choose_device, embed, embed_tensor, seeded
@@ -43,6 +46,7 @@ from vicinal.learners.parameters import (
     OneOf,
     ParameterConstraints,
 )
+from vicinal.voting.explanation import NeighborVote
 from vicinal.voting.sources import prepared
 
 PERPLEXITY = 20.0
@@ -56,6 +60,13 @@ class Trained:
     module: nn.Module
     loss: EmbeddingLoss
     training: Training
+
+
+class _Directions(nn.Module):
+    """Embeddings scaled to length 1."""
+
+    def forward(self, Z: torch.Tensor) -> torch.Tensor:
+        return nn.functional.normalize(Z, dim=1)
 
 
 class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -79,7 +90,7 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     }
 
     normalize: bool
-    distance: str
+    distance: Literal["squared", "euclidean", "cosine"]
     temperature: float | str
     embedding: EmbeddingName | None
     n_components: int
@@ -159,6 +170,47 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         found = self._voters.nearest(Z, int(n_neighbors), own)
         return (np.sqrt(found.distances), found.ids) if return_distance else found.ids
 
+    def effective_neighbors(self, X: ArrayLike) -> FloatArray:
+        """Effective number of training rows in a prediction, (n,): exp(entropy) of their weights.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+        """
+        return self._effective(self._voters.row_weights(self.transform(X)).terms[0].weights)
+
+    @staticmethod
+    def _effective(weights: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(entr(weights).sum(axis=1)))
+
+    def _neighbor_votes(
+        self, queries: FloatArray, k: int, labels: NDArray[Any]
+    ) -> Iterator[tuple[tuple[NeighborVote, ...], float]]:
+        """For every query (q, e) the k rows of largest weight, and the effective number of rows."""
+        (term,) = self._voters.row_weights(self._embed(queries, self.scaler_, self.module_)).terms
+        module = copy.deepcopy(self.module_).double().eval()
+        network = nn.Sequential(module, _Directions()) if self._normalized else module
+        scaled = torch.as_tensor(self.scaler_.transform(self.X_fit_.astype(np.float64)))
+        asked = torch.as_tensor(self.scaler_.transform(queries.astype(np.float64)))
+        effective = self._effective(term.weights)
+        for i, x in enumerate(asked):
+            order = np.argsort(-term.weights[i], kind="stable")[:k]
+            rows, weights = term.ids[i, order], term.weights[i, order]
+            parts = path_contributions(network, x, scaled[rows])
+            distances = np.sqrt(np.maximum(parts.sum(axis=1), 0.0))
+            if self.encoder_ is not None:
+                parts = self.encoder_.sum_by_column(parts)
+            votes = zip(rows, labels[rows], weights, distances, parts, strict=True)
+            yield (
+                tuple(NeighborVote(int(r), y, float(w), float(d), p) for r, y, w, d, p in votes),
+                float(effective[i]),
+            )
+
+    @property
+    def _input_names(self) -> tuple[str, ...]:
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return tuple(str(name) for name in names)
+
     # --------------------------------------------------------------------------------- fitting
 
     def _encoded(
@@ -173,7 +225,7 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _train(
         self, given: FitInput, targets: FloatArray | IndexArray, strata: IndexArray
-    ) -> tuple[dict[str, object], Training]:
+    ) -> tuple[dict[str, Any], Training]:
         """Train on checked samples, and return the attributes that all networks have.
 
         Parameters
@@ -243,9 +295,7 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """The loss, its temperature fitted to the embeddings Z of the untrained network."""
         raise NotImplementedError
 
-    def _quality(
-        self, Z: FloatArray, y: FloatArray, Q: FloatArray, u: FloatArray, temperature: float
-    ) -> float:
+    def _quality(self, Z: FloatArray, y: Any, Q: FloatArray, u: Any, temperature: float) -> float:
         """How well embeddings Z of targets y vote for embeddings Q of targets u."""
         raise NotImplementedError
 
@@ -253,8 +303,7 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """T as given; "auto" is that of a mean perplexity of 20 among the embeddings Z."""
         if self.temperature != "auto":
             return float(self.temperature)
-        directions = self.normalize or self.distance == "cosine"
-        points = nn.functional.normalize(Z, dim=1) if directions else Z
+        points = nn.functional.normalize(Z, dim=1) if self._normalized else Z
         squared = self.distance != "euclidean"
         scale = scale_for_perplexity(points.double().cpu().numpy(), PERPLEXITY, squared=squared)
         return (0.5 if self.distance == "cosine" else 1.0) / scale
@@ -280,12 +329,16 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Embeddings in the precision of X, by a copy of the network on the device."""
         points = torch.as_tensor(scaler.transform(X))
         module = copy.deepcopy(module).to(choose_device(self.device), points.dtype)
-        return embed(module, points, normalize=self.normalize or self.distance == "cosine")
+        return embed(module, points, normalize=self._normalized)
 
     @prepared("embeddings_", "temperature_", "vote", "n_neighbors", "distance")
     def _voters(self) -> EmbeddedRows:
         """The embeddings of the training rows, ready for queries."""
         return self._rows(self.embeddings_, self.temperature_)
+
+    @property
+    def _normalized(self) -> bool:
+        return self.normalize or self.distance == "cosine"
 
     @property
     def _n_features_out(self) -> int:

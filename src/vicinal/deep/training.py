@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ class TrainingRows:
         return TrainingRows(self.X[index], self.y[index])
 
 
-Judge: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, float], float]
+Judge: TypeAlias = Callable[[FloatArray, Any, FloatArray, Any, float], float]
 """(Z, y, Q, u, temperature) → how well embeddings Z of targets y vote for Q of targets u."""
 
 
@@ -95,7 +95,8 @@ def train(
         module.train()
         for rows in _batches(data, budget.batch_size, rng):
             optimizer.zero_grad()
-            _batch_loss(module, loss, data, rows, budget.candidates, rng).backward()
+            value = _batch_loss(module, loss, data, rows, budget.candidates, rng)
+            value.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         score = _score(module, loss, data, validation, judge)
         training.history.append(score)
@@ -152,8 +153,8 @@ def _score(
     if not (Z.isfinite().all() and Q.isfinite().all()):
         return Score(-math.inf, -math.inf)  # this training has diverged
     with keep_threads():
-        arrays = (each.cpu().numpy() for each in (Z, data.y, Q, validation.y))
-        quality = judge(*arrays, loss.temperature)
+        y, u = (each.cpu().numpy() for each in (data.y, validation.y))
+        quality = judge(Z.cpu().numpy(), y, Q.cpu().numpy(), u, loss.temperature)
     return Score(quality, -float(loss(Q, validation.y, ref_emb=Z, ref_labels=data.y)))
 
 

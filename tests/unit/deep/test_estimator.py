@@ -15,7 +15,10 @@ torch = pytest.importorskip("torch")
 
 import vicinal as vc  # noqa: E402
 from vicinal.deep import ANNLoss, DeepANN, DeepANNRegressor, neighbor_network, training  # noqa: E402
+from vicinal.deep.attribution import path_contributions  # noqa: E402
 from vicinal.deep.training import TrainingRows  # noqa: E402
+from vicinal.exceptions import UnseenLevelWarning  # noqa: E402
+from vicinal.voting.explanation import contributions  # noqa: E402
 
 FAST = {"max_epochs": 15, "random_state": 0, "device": "cpu"}
 
@@ -27,8 +30,8 @@ def iris():
 
 @parametrize_with_checks(
     [
-        model(max_epochs=100, n_components=16, hidden=(32,), device="cpu", random_state=0)
-        for model in (DeepANN, DeepANNRegressor)
+        model(max_epochs=epochs, n_components=16, hidden=(32,), device="cpu", random_state=0)
+        for model, epochs in ((DeepANN, 15), (DeepANNRegressor, 100))
     ]
 )
 def test_scikit_learn_conventions(estimator, check):
@@ -249,8 +252,8 @@ def test_tables_with_categories_and_gaps(cases):
     assert classifier.score(frame, classes) > 0.8
     assert regressor.score(frame, numbers) > 0.7
     assert classifier.encoder_ is not None
-    unseen = frame.assign(color="green")
-    assert np.isfinite(regressor.predict(unseen)).all()
+    with pytest.warns(UnseenLevelWarning, match="color"):
+        assert np.isfinite(regressor.predict(frame.assign(color="green"))).all()
 
 
 @pytest.mark.parametrize("vote", ["soft", "majority"])
@@ -287,3 +290,32 @@ def test_random_numbers_are_not_learned():
     X, y = rng.standard_normal((200, 3)), rng.standard_normal(200)
     model = DeepANNRegressor(**FAST | {"max_epochs": 60}).fit(X[:120], y[:120])
     assert model.score(X[120:], y[120:]) > -0.3
+
+
+@pytest.mark.parametrize("distance", ["euclidean", "cosine"])
+def test_explanations_add_up(cases, distance):
+    frame, numbers = cases
+    model = DeepANN(**FAST, distance=distance).fit(frame, numbers > 0)
+    explanations = model.explain(frame[:4], n_neighbors=3)
+    weights = model.vote_weights(frame[:4])[0].toarray()
+    Z = model.embeddings_
+    for i, explanation in enumerate(explanations):
+        assert explanation.feature_names == ("size", "color")
+        assert explanation.prediction == model.predict(frame[i : i + 1])[0]
+        assert explanation.effective_neighbors == pytest.approx(
+            np.exp(-np.sum(weights[i][weights[i] > 0] * np.log(weights[i][weights[i] > 0])))
+        )
+        for vote in explanation.neighbors:
+            assert vote.weight == pytest.approx(weights[i, vote.row])
+            distance = np.linalg.norm(model.transform(frame[i : i + 1])[0] - Z[vote.row])
+            assert vote.contributions.sum() == pytest.approx(distance**2, rel=1e-4, abs=1e-8)
+    assert [vote.weight for vote in explanations[0].neighbors] == sorted(weights[0])[:-4:-1]
+
+
+def test_contributions_of_a_linear_map_are_those_of_its_metric():
+    torch.manual_seed(0)
+    module = torch.nn.Linear(3, 2).double()
+    x, rows = torch.randn(3).double(), torch.randn(5, 3).double()
+    L = module.weight.detach().numpy()
+    expected = contributions(x.numpy(), rows.numpy(), L.T @ L)
+    np.testing.assert_allclose(path_contributions(module, x, rows), expected, atol=1e-12)
