@@ -1,10 +1,11 @@
-"""Files that are written completely or not at all."""
+"""Files and folders that are written completely or not at all."""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -40,6 +41,48 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+@contextmanager
+def whole_folder(path: str | os.PathLike[str], sign: str) -> Iterator[Path]:
+    """A temporary folder to write to; it becomes `path` at the end, or is removed on any error.
+
+    A folder that is there already is replaced if it is empty or holds a file named `sign`, which
+    says that it was written like this before; any other is refused with an OSError. What a killed
+    process has left behind is removed, as by :func:`whole_file`.
+    """
+    target = Path(os.path.realpath(path))
+    check_folder(target, sign)
+    _remove_abandoned(target.parent)
+    unfinished, lock = _locked_temporary_folder(target)
+    replaced = target.with_name(f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+    try:
+        yield unfinished
+        if target.exists():
+            os.replace(target, replaced)
+        try:
+            os.replace(unfinished, target)
+        except OSError:
+            if replaced.exists():
+                os.replace(replaced, target)
+            raise
+        shutil.rmtree(replaced, ignore_errors=True)
+    finally:
+        os.close(lock)
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def check_folder(path: str | os.PathLike[str], sign: str) -> None:
+    """Raise OSError if :func:`whole_folder` would not replace what is there."""
+    target = Path(os.path.realpath(path))
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "it is a file; give a folder", str(path))
+    if any(target.iterdir()) and not (target / sign).is_file():
+        raise FileExistsError(
+            errno.EEXIST, f"the folder holds other files (no {sign}), and is kept", str(path)
+        )
+
+
 def check_place(path: str | os.PathLike[str]) -> None:
     """Raise OSError if :func:`whole_file` could not write there: better known before the work."""
     unfinished, lock = _locked_temporary(_resolved(path))
@@ -71,6 +114,18 @@ def _locked_temporary(target: Path) -> tuple[Path, int]:
         os.close(descriptor)
 
 
+def _locked_temporary_folder(target: Path) -> tuple[Path, int]:
+    """A new folder beside the target, and its open lock."""
+    while True:
+        path = target.with_name(f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+        path.mkdir()
+        descriptor = os.open(path, os.O_RDONLY)
+        _lock(descriptor)
+        if path.exists():
+            return path, descriptor
+        os.close(descriptor)
+
+
 def _lock(descriptor: int) -> bool:
     """Whether this process now has the only lock; False also where there are no locks."""
     try:
@@ -83,12 +138,14 @@ def _lock(descriptor: int) -> bool:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files of processes that are gone."""
+    """Remove the temporary files and folders of processes that are gone."""
     for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
         with suppress(OSError):
-            descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            is_folder = path.is_dir() and not path.is_symlink()
+            mode = os.O_RDONLY if is_folder else os.O_RDWR
+            descriptor = os.open(path, mode | getattr(os, "O_NOFOLLOW", 0))
             try:
                 if _lock(descriptor):
-                    path.unlink()
+                    shutil.rmtree(path) if is_folder else path.unlink()
             finally:
                 os.close(descriptor)

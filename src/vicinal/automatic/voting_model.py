@@ -89,12 +89,13 @@ class VotingModel:
     exponent_: float = 1.0
     calibration_error_: FloatArray | None = None
 
-    def vote_weights(self, X: ArrayLike) -> tuple[csr_array, FloatArray]:
+    def vote_weights(self, X: ArrayLike | None = None) -> tuple[csr_array, FloatArray]:
         """Weight of every training row in the predictions.
 
         Parameters
         ----------
-        X : array-like of shape (n_queries, n_features)
+        X : array-like of shape (n_queries, n_features) or None
+            None asks about the training rows, each of which has no vote about itself.
 
         Returns
         -------
@@ -103,7 +104,10 @@ class VotingModel:
             What the class shares contribute: with Y the one-hot labels of the training rows,
             ``predict_proba(X) = weights @ Y + prior_share[:, None] * prior_``.
         """
-        return self._committee.sparse_weights(self.unfold(X))
+        if X is not None:
+            return self._committee.sparse_weights(self.unfold(X))
+        check_is_fitted(self)
+        return self._committee.sparse_weights(self._committee.X, np.arange(self.n_samples_fit_))
 
     def kneighbors(
         self, X: ArrayLike | None = None, n_neighbors: int = 5, return_distance: bool = True
