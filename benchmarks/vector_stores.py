@@ -55,7 +55,7 @@ def pgvector(folder: Path, form: str, queries: np.ndarray, exact: np.ndarray) ->
             with psycopg.connect(server.get_uri()) as connection:
                 connection.execute(f"SET hnsw.ef_search = {ef}")
                 connection.execute("SET enable_seqscan = off")
-                ask = lambda: search(queries, K, connection)  # noqa: B023, E731
+                ask = lambda: search(queries, K, connection)  # noqa: E731
                 line("pgvector", form, f"hnsw, ef_search {ef}", ask, exact)
         server.cleanup()
 

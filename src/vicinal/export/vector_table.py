@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -153,25 +154,23 @@ def _split(
     return [], maps
 
 
-def _form(A: FloatArray, X: FloatArray, keep_raw: bool) -> dict[str, object]:
+def _form(A: FloatArray, X: FloatArray, keep_raw: bool) -> dict[str, Any]:
     """Vectors, metric and maps of queries, of rows X (n, d) whose distance is ‖A δ‖."""
     center = X.mean(axis=0)
     Z = (X - center) @ A.T
     m, d = A.shape
     to_z = AffineMap(A, center, np.zeros(m))
-    if not keep_raw:
-        form = {"vectors": Z, "metric": "l2", "queries": to_z, "shift": None}
+    if keep_raw:
+        to_product = AffineMap(np.r_[A.T @ A, np.zeros((1, d))], center, np.r_[np.zeros(d), 1.0])
+        form: dict[str, Any] = {"metric": "ip", "queries": to_product, "shift": to_z}
+        vectors = np.c_[X, -0.5 * np.einsum("nm,nm->n", Z, Z)]
     else:
-        form = {
-            "vectors": np.c_[X, -0.5 * np.einsum("nm,nm->n", Z, Z)],
-            "metric": "ip",
-            "queries": AffineMap(np.r_[A.T @ A, np.zeros((1, d))], center, np.r_[np.zeros(d), 1.0]),
-            "shift": to_z,
-        }
-    vectors = np.ascontiguousarray(form["vectors"], dtype=np.float32)
-    if not np.isfinite(vectors).all():
+        form = {"metric": "l2", "queries": to_z, "shift": None}
+        vectors = Z
+    single = np.ascontiguousarray(vectors, dtype=np.float32)
+    if not np.isfinite(single).all():
         raise ValueError("the vectors exceed float32, in which vector stores work: rescale X")
-    return {**form, "vectors": vectors}
+    return {**form, "vectors": single}
 
 
 def _check_digits(table: VectorTable, X: FloatArray, A: FloatArray) -> None:

@@ -184,6 +184,29 @@ def test_a_committee_is_not_exported(folder, run, fitted):
     assert run("export", fitted / "nca.vicinal", "--to", "hdf", "--out", "x").exit_code == 2
 
 
+def test_a_committee_goes_to_a_vector_store_as_one_map(folder, run, ask, fitted):
+    result = run("export", fitted / "auto.vicinal", "--to", "pgvector", "--out", "vectors")
+    assert result.exit_code == 0, result.stderr
+    assert "one map   replaces the metrics of the committee: accuracy" in result.stdout
+    assert "p001" in (folder / "vectors" / "load.sql").read_text()
+    told = ask(
+        "export", fitted / "nca.vicinal", "--to", "pgvector", "--keep-raw", "--out", "vectors"
+    )
+    assert (told["card"]["metric"], told["card"]["rows"]) == ("ip", 100)
+
+
+def test_exports_that_would_be_wrong_are_refused(folder, run, fitted):
+    words = ["export", fitted / "nca.vicinal", "--out", "vectors", "--to"]
+    result = run(*words, "pgvector", "--metric", "ip")
+    assert result.exit_code == 1
+    assert "lacks the term" in result.stderr
+    assert run(*words, "npy", "--keep-raw").exit_code == 2
+    (folder / "vectors").mkdir()
+    (folder / "vectors" / "mine.txt").write_text("kept")
+    assert run(*words, "pgvector").exit_code == 2
+    assert (folder / "vectors" / "mine.txt").read_text() == "kept"
+
+
 def test_markup_in_the_data_is_text(folder, run):
     """A class named like rich's markup, or a script, is printed as it is."""
     rng = np.random.default_rng(0)
