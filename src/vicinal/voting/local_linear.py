@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import Neighbors
+from vicinal.kernels.cpu.metric_index import Metric
 from vicinal.voting.row_weights import RowWeights
 from vicinal.voting.votes import PRIOR_VOTES, relative_distances
 
 LOCAL_ROWS = 60
 """Neighbors that a line is fitted to."""
-BLOCK = 2**21
-"""Coordinates of neighbors that are held at a time."""
 
 
 def local_linear_weights(
@@ -49,37 +47,47 @@ def local_linear_weights(
     ridge : ρ, the ridge in units of the mean eigenvalue of S
     prior_votes : p
     """
+    shares = line_shares(neighbors, weights, k)
+    fitted = np.empty_like(shares)
+    fit_lines_at(queries, references, None, neighbors.ids[:, :k], shares, ridge, fitted)
+    return with_prior(neighbors.ids[:, :k], fitted, prior_votes)
+
+
+def line_shares(neighbors: Neighbors, weights: FloatArray, k: int) -> FloatArray:
+    """(q, k) Epanechnikov weights a of sum 1."""
     d, ids = neighbors.distances[:, :k], neighbors.ids[:, :k]
     votes = np.where(ids >= 0, weights[ids], 0.0)
     votes = votes * (1.0 - relative_distances(d, neighbors.distances[:, k]))
     totals = votes.sum(axis=1, keepdims=True)
-    shares = votes / np.where(totals > 0, totals, 1.0)  # a_j
-    fitted = np.empty_like(shares)
-    length = max(1, BLOCK // (k * max(k, references.shape[1])))
-    for block in gen_batches(len(ids), length):
-        fitted[block] = _line(queries[block], references[ids[block]], shares[block], ridge)
-    return with_prior(ids, fitted, prior_votes)
+    return np.asarray(votes / np.where(totals > 0, totals, 1.0))
 
 
-def _line(Z: FloatArray, R: FloatArray, shares: FloatArray, ridge: float) -> FloatArray:
-    """(q, k) b of the queries Z (q, m), from neighbors R (q, k, m) with shares a (q, k)."""
-    means = np.einsum("qk,qkm->qm", shares, R)
-    offsets = Z - means
-    roots = np.sqrt(shares)
-    B = (R - means[:, None]) * roots[:, :, None]  # S = Bᵀ B
-    k, m = B.shape[1:]
-    traces = np.einsum("qkm,qkm->q", B, B)
-    # Rows that coincide, but for the rounding of their mean, have no slope.
-    flat = traces <= 1e-24 * np.einsum("qm,qm->q", means, means)
-    penalties = np.where(flat, 1.0, ridge * traces / m)[:, None, None]
-    transposed = np.swapaxes(B, 1, 2)
-    if m <= k:
-        solved = np.linalg.solve(transposed @ B + penalties * np.eye(m), offsets[:, :, None])
-        slopes = (B @ solved)[:, :, 0]
-    else:  # (Bᵀ B + λ)⁻¹ Bᵀ = Bᵀ (B Bᵀ + λ)⁻¹
-        right = B @ offsets[:, :, None]
-        slopes = np.linalg.solve(B @ transposed + penalties * np.eye(k), right)[:, :, 0]
-    return shares + np.where(flat[:, None], 0.0, roots * slopes)
+def fit_lines_at(
+    queries: FloatArray,
+    references: FloatArray,
+    metric: Metric | None,
+    ids: IndexArray,
+    shares: FloatArray,
+    ridge: float,
+    fitted: FloatArray,
+) -> None:
+    """Write b (q, k) into `fitted`, from rows `ids` (q, k) of shares a (q, k) under a metric.
+
+    None is the Euclidean metric. Shares of missing rows are 0.
+    """
+    from vicinal.kernels.cpu.line_fits import fit_lines  # imports Numba
+
+    factor = np.empty((0, 0)) if metric is None or metric.L is None else metric.L.T
+    first = 0 if metric is None else metric.columns.start
+    fit_lines(
+        np.ascontiguousarray(references),
+        np.ascontiguousarray(queries),
+        (first, np.ascontiguousarray(factor)),
+        np.ascontiguousarray(ids),
+        np.ascontiguousarray(shares),
+        ridge,
+        fitted,
+    )
 
 
 def with_prior(

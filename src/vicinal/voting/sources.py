@@ -19,13 +19,13 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
+from vicinal.kernels.cpu.metric_index import Metric, MetricIndex, run_in_threads
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
 from vicinal.voting.forest import Forest, LeafRows
-from vicinal.voting.local_linear import local_linear_weights
+from vicinal.voting.nearest_rows import NearestRows, WeightedVote
 from vicinal.voting.row_weights import RowWeights, Voters, probabilities
-from vicinal.voting.votes import LEAVES, LINES, PRIOR_VOTES, VoteName, vote_weights
+from vicinal.voting.votes import LEAVES, VoteName
 
 BATCH = 4096
 """Queries that are answered at a time, at most."""
@@ -35,8 +35,8 @@ MEMORY_LIMIT = 2**28
 """Bytes that the prepared rows of one model may take."""
 LEAF_ENTRIES = 4
 """Rows that a leaf adds to those of the others, about."""
-BYTES_PER_VALUE = 12
-"""Of a prepared row: float64, and float32 for the search."""
+THREAD_QUERIES = 256
+"""Queries that a thread answers at a time."""
 
 Value = TypeVar("Value")
 
@@ -113,85 +113,6 @@ class Projection(NamedTuple):
         return np.asarray((X[:, self.columns] - self.center) @ self.L.T)
 
 
-class WeightedVote(NamedTuple):
-    """A vote of the K nearest rows, and what it counts among others."""
-
-    name: VoteName
-    n_neighbors: int
-    weight: float
-
-
-class NearestRows:
-    """The nearest training rows under one metric; one search serves one or more votes on them.
-
-    Parameters
-    ----------
-    X : (n, p) training rows
-    projection : the metric
-    votes : the votes; their weights sum to the weight of the source
-    row_weights : (n,) what the vote of each training row counts
-    prior_votes : how many rows the prior counts for
-    keep : whether to keep the projected rows from one question to the next
-    """
-
-    def __init__(
-        self,
-        X: FloatArray,
-        projection: Projection,
-        votes: Sequence[WeightedVote],
-        row_weights: FloatArray,
-        *,
-        prior_votes: float = PRIOR_VOTES,
-        keep: bool = True,
-    ) -> None:
-        self.votes = votes
-        self._prior_votes = prior_votes
-        self._X, self._projection = X, projection
-        self._row_weights, self._keep = row_weights, keep
-        # Epanechnikov's vote looks at the neighbor after the last.
-        self._k = min(max(vote.n_neighbors for vote in votes) + 1, len(X))
-
-    @property
-    def weight(self) -> float:
-        """The sum of the votes' weights."""
-        return sum(vote.weight for vote in self.votes)
-
-    def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
-        """Row weights of the queries (q, p), which sum to ``weight``."""
-        Z, index = self._projection.project(queries), self._index
-        found = index.nearest(Z, self._k, exclude=own_rows)
-        return RowWeights.weighted_sum(
-            (vote.weight, self._weights_of(vote, found, Z, index.references)) for vote in self.votes
-        )
-
-    def _weights_of(
-        self, vote: WeightedVote, found: Neighbors, Z: FloatArray, references: FloatArray
-    ) -> RowWeights:
-        w, k, prior_votes = self._row_weights, vote.n_neighbors, self._prior_votes
-        if vote.name not in LINES:
-            return vote_weights(found, w, vote.name, k, prior_votes)
-        ridge = LINES[vote.name]
-        return local_linear_weights(
-            found, Z, references, w, k=k, ridge=ridge, prior_votes=prior_votes
-        )
-
-    def squared_distances(self, queries: FloatArray, rows: IndexArray) -> FloatArray:
-        """(q, k) from the queries (q, p) to the training rows of indices (k,) or a mask (n,)."""
-        Z = self._projection.project(queries)
-        return np.asarray(cdist(Z, self._index.references[rows], "sqeuclidean"))
-
-    @property
-    def _index(self) -> NeighborIndex:
-        return self._kept_index if self._keep else self._prepare()
-
-    @cached_property
-    def _kept_index(self) -> NeighborIndex:
-        return self._prepare()
-
-    def _prepare(self) -> NeighborIndex:
-        return NeighborIndex(self._projection.project(self._X))
-
-
 class Member(Protocol):
     """One vote under several metrics, or in the leaves of several forests, one per fold."""
 
@@ -243,16 +164,13 @@ class Committee:
         self._members = [member for member in members if member.vote != LEAVES]
         self._center = X.mean(axis=0)
         votes = _votes_by_metric(self._members)
-        projections = {q: Projection.of(metrics[q], self._center) for q in votes}
-        width = X.shape[1] + sum(len(projection.L) for projection in projections.values())
-        self.keep = BYTES_PER_VALUE * len(X) * width <= memory_limit
-        self._sources = [
-            NearestRows(
-                X, projections[q], votes[q], rows.weights,
-                prior_votes=rows.prior_votes, keep=self.keep,
-            )
-            for q in votes
-        ]  # fmt: skip
+        self._projections = [Projection.of(metrics[q], self._center) for q in votes]
+        used = [Metric(projection.columns, projection.L) for projection in self._projections]
+        self.keep = X.nbytes + MetricIndex.memory(len(X), used) <= memory_limit
+        self._nearest = NearestRows(
+            X, used, list(votes.values()), rows.weights,
+            prior_votes=rows.prior_votes, keep=self.keep,
+        )  # fmt: skip
         in_leaves = [member for member in members if member.vote == LEAVES]
         self.forests = [
             (vote.weight, forests[f]) for f, (vote,) in _votes_by_metric(in_leaves).items()
@@ -260,7 +178,7 @@ class Committee:
         self._leaves = [
             (w, LeafRows(X, forest, rows.weights, rows.prior_votes)) for w, forest in self.forests
         ]
-        entries = sum(vote.n_neighbors for source in self._sources for vote in source.votes)
+        entries = sum(vote.n_neighbors for own in votes.values() for vote in own)
         entries += sum(LEAF_ENTRIES * len(forest.roots) for _, forest in self.forests)
         self._batch = max(1, min(BATCH, ENTRIES // max(entries, 1)))
 
@@ -272,9 +190,14 @@ class Committee:
         weights = self._mean_weights(queries, own_rows)
         return self.rows.calibrated_weights(weights, self.calibration)
 
-    def _mean_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
+    def _mean_weights(
+        self,
+        queries: FloatArray,
+        own_rows: IndexArray | None = None,
+        threads: int | None = None,
+    ) -> RowWeights:
         """The weighted mean of the members, not calibrated."""
-        parts = [(1.0, source.row_weights(queries, own_rows)) for source in self._sources]
+        parts = [(1.0, self._nearest.row_weights(queries, own_rows, threads))]
         parts += [
             (weight, leaves.row_weights(queries, own_rows)) for weight, leaves in self._leaves
         ]
@@ -283,9 +206,14 @@ class Committee:
     def predictions(self, queries: FloatArray) -> FloatArray:
         """(q, c) probabilities of the classes, or averages of the targets, of queries (q, p)."""
         P, rows = np.empty((len(queries), len(self.rows.prior))), self.rows
-        for block in gen_batches(len(queries), self._batch):
-            shares = rows.shares(self._mean_weights(queries[block]))
+        alone = self.keep and len(queries) > THREAD_QUERIES  # each thread has blocks of its own
+        size = min(self._batch, THREAD_QUERIES) if alone else self._batch
+
+        def predict_block(block: slice) -> None:
+            shares = rows.shares(self._mean_weights(queries[block], threads=1 if alone else None))
             P[block] = probabilities(rows.calibrated(shares, self.calibration), rows.prior)
+
+        run_in_threads(predict_block, list(gen_batches(len(queries), size)), None if alone else 1)
         return P
 
     def sparse_weights(
@@ -356,19 +284,19 @@ class Committee:
         winners : (q,) the class that won
         codes : (n,) the classes of the training rows
         """
-        if not self._sources:
+        if not self._projections:
             weights = self.sparse_weights(queries)[0].toarray()
             weights[codes != winners[:, None]] = 0.0
             return np.asarray(
                 weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), 1e-300)
             )
         counts = np.zeros(len(queries))
-        total = sum(source.weight for source in self._sources)
+        shares = np.array([sum(vote.weight for vote in own) for own in self._nearest.votes])
         for label in np.unique(winners):
-            won, voters = winners == label, codes == label
-            for source in self._sources:
-                D = source.squared_distances(queries[won], voters)
-                counts[won] += source.weight / total * effective_counts(D)
+            won, voters = winners == label, self.X[codes == label]
+            for share, projection in zip(shares / shares.sum(), self._projections, strict=True):
+                Z, references = projection.project(queries[won]), projection.project(voters)
+                counts[won] += share * effective_counts(cdist(Z, references, "sqeuclidean"))
         return counts
 
 

@@ -53,10 +53,12 @@ def test_lines_are_reproduced_without_a_ridge():
     assert_allclose(values, queries @ slope + 3.0, rtol=1e-6)
 
 
-def test_blocks_do_not_matter(monkeypatch):
-    whole = local_linear_weights(*problem(), k=30).terms[0].weights
-    monkeypatch.setattr("vicinal.voting.local_linear.BLOCK", 1)
-    assert_array_equal(local_linear_weights(*problem(), k=30).terms[0].weights, whole)
+def test_each_query_is_answered_alone():
+    neighbors, queries, *rest = problem()
+    whole = local_linear_weights(neighbors, queries, *rest, k=30).terms[0].weights
+    one = type(neighbors)(neighbors.distances[3:4], neighbors.ids[3:4])
+    alone = local_linear_weights(one, queries[3:4], *rest, k=30).terms[0].weights
+    assert_array_equal(alone, whole[3:4])
 
 
 def test_coinciding_rows_excluded_rows_and_rows_without_weight():

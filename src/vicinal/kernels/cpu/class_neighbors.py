@@ -151,12 +151,17 @@ def as_points(values: ArrayLike, name: str) -> NDArray[np.floating]:
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
     if X.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got shape {X.shape}")
+    check_reach(X, name)
+    return X
+
+
+def check_reach(X: NDArray[np.floating], name: str) -> None:
+    """Raise a ValueError unless squared distances of the rows of X do not overflow."""
     if X.size and not max(float(X.max()), -float(X.min())) <= _LARGEST_VALUE:
         raise ValueError(
             f"{name} has NaN, infinity or values beyond {_LARGEST_VALUE:g}, whose squared "
             "distances overflow: clean or rescale it"
         )
-    return X
 
 
 def _codes(values: ArrayLike | None, length: int, name: str) -> NDArray[np.int64]:

@@ -1,0 +1,284 @@
+r"""The k nearest rows of every query under several metrics: prepared once, exact, pruned.
+
+Rows lie in tiles of 32, cells of a k-d tree in the mean of the metrics. Under every metric their
+coordinates along the principal axes, in which :math:`\|L\delta\|` is the norm, are rounded to one
+byte, and every tile has a box around them. A row at v with code c and :math:`\|v - c\| \le e` is at
+least :math:`\|u - c\| - e` away from a query at u, and at least as far as the box of its tile.
+Axes that are left out only make these bounds smaller, and rounding is taken into account. Whatever
+may be among the k nearest is measured in float64, as :math:`\|L(x - x')\|^2`. So no neighbor is
+missed; of equally distant rows the one with the smaller number comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from vicinal._typing import FloatArray, IndexArray
+from vicinal.kernels.cpu.class_neighbors import Neighbors, check_reach
+
+if TYPE_CHECKING:
+    from vicinal.kernels.cpu.metric_search import Codes, ExactMetrics
+
+SAMPLE = 4096
+"""Rows from which axes and units are found: any are correct, good ones are faster."""
+LEFT_OUT = 0.005
+"""Share of the variance along axes that have no codes."""
+ORDER_AXES = 16
+BLOCK = 2**20
+"""Coordinates that are projected at a time."""
+QUERIES = 32
+"""Queries that a thread takes at a time."""
+_WIDTH = 32  # metric_search.WIDTH, without importing Numba
+_ROUNDING = 2.0**-48
+
+
+class Metric(NamedTuple):
+    """The metric ‖L (x − x')‖² of some columns; the Euclidean one of all columns without L."""
+
+    columns: slice
+    L: FloatArray | None
+
+
+class _Axes(NamedTuple):
+    """Maps of the samples, less their center, to coordinates in units of the codes."""
+
+    maps: FloatArray  # (M, r, p)
+    units: FloatArray  # (M,) code units per unit of distance
+    lengths: FloatArray  # (M,) Frobenius norms of the maps
+    order_map: FloatArray  # (r', p) to the coordinates that rows are sorted by
+
+
+class MetricIndex:
+    """Rows that are laid out once, and then searched many times under several metrics.
+
+    Parameters
+    ----------
+    X : (n, p) rows of float64, finite; must not change afterwards
+    metrics : the metrics
+    offsets : (c + 1,) class c is ``X[offsets[c]:offsets[c + 1]]``; None: all are one class
+    sort : whether to sort the rows into tiles, which takes longer than it saves few queries
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 1.0]])
+    >>> one = np.eye(2)
+    >>> index = MetricIndex(X, [Metric(slice(0, 2), one), Metric(slice(0, 2), one[1:])])
+    >>> distances, rows = index.nearest(np.array([[2.0, 1.0]]), [2, 1])
+    >>> rows.tolist()  # two under the first metric, one under the second
+    [[[1, 0]], [[2, -1]]]
+    >>> distances.tolist()
+    [[[2.0, 5.0]], [[0.0, inf]]]
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        metrics: Sequence[Metric],
+        offsets: IndexArray | None = None,
+        *,
+        sort: bool = True,
+    ) -> None:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        offsets = np.array([0, len(X)]) if offsets is None else np.asarray(offsets)
+        self._center = X.mean(axis=0)
+        self._axes = _find_axes(X[:: max(1, len(X) // SAMPLE)] - self._center, metrics)
+        low, high = X.min(axis=0), X.max(axis=0)
+        self._reach = float(np.linalg.norm(np.maximum(high - self._center, self._center - low)))
+        self._exact = _exact_metrics(X, metrics)
+        order = np.arange(len(X))
+        if sort and len(X) > _WIDTH:
+            order = self._compact_order(X, offsets)
+        self._codes = self._encode(X, *_tiles(order, offsets))
+
+    @staticmethod
+    def memory(n: int, metrics: Sequence[Metric]) -> int:
+        """Bytes that the codes of n rows take, about; the rows themselves are shared."""
+        widest = max((_rank(metric) for metric in metrics), default=0) + 3
+        return n * (8 + len(metrics) * (widest + 2 * 4 * widest // _WIDTH + 1))
+
+    def nearest(
+        self,
+        queries: FloatArray,
+        ks: Sequence[int],
+        exclude: IndexArray | None = None,
+        threads: int | None = None,
+    ) -> Neighbors:
+        """The nearest of all rows, (M, q, k); where there are classes, (M, c, q, k).
+
+        Parameters
+        ----------
+        queries : (q, p) of float64
+        ks : (M,) number of neighbors under each metric, at most k; missing ones are inf and -1
+        exclude : (q,) the row that a query may not have for a neighbor (-1: none)
+        threads : at most; None: those that Numba may use
+        """
+        from vicinal.kernels.cpu.metric_search import Questions, search  # imports Numba
+
+        queries = np.ascontiguousarray(queries)
+        deviations = queries - self._center
+        M, r, p = self._axes.maps.shape
+        Z = (deviations @ self._axes.maps.reshape(M * r, p).T).reshape(-1, M, r)
+        check_reach(Z / self._axes.units[:, None], "queries")
+        lengths = np.sqrt(np.einsum("qp,qp->q", deviations, deviations)) + self._reach
+        blurs = _ROUNDING * p * lengths[:, None] * self._axes.lengths
+        blurs += 2.0**-22 * np.sqrt(np.einsum("qmr,qmr->qm", Z, Z))
+        counts = np.array(ks)
+        asked = Questions(
+            queries,
+            Z.astype(np.float32),
+            self._axes.units,
+            blurs,
+            np.full(len(queries), -1) if exclude is None else np.asarray(exclude, dtype=np.int64),
+            counts,
+            np.argsort(-counts, kind="stable"),
+        )
+        shape = M, len(self._codes.class_tiles) - 1, len(queries), int(counts.max())
+        found = Neighbors(np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64))
+
+        def search_block(part: slice) -> None:
+            search(
+                self._exact,
+                self._codes,
+                asked.part(part),
+                found.distances[:, :, part],
+                found.ids[:, :, part],
+            )
+
+        run_in_threads(search_block, list(gen_batches(len(queries), QUERIES)), threads)
+        if shape[1] == 1:
+            return Neighbors(found.distances[:, 0], found.ids[:, 0])
+        return found
+
+    def _compact_order(self, X: FloatArray, offsets: IndexArray) -> IndexArray:
+        """(n,) the rows as cells of a k-d tree, one class after the other."""
+        from vicinal.kernels.cpu.layout import compact_order  # imports Numba
+
+        Z = np.empty((len(X), len(self._axes.order_map)), dtype=np.float32)
+        for block in _blocks(*Z.shape):
+            Z[block] = (X[block] - self._center) @ self._axes.order_map.T
+        return np.asarray(compact_order(Z, offsets))
+
+    def _encode(self, X: FloatArray, rows: IndexArray, class_tiles: IndexArray) -> Codes:
+        from vicinal.kernels.cpu.metric_search import Codes, encode  # imports Numba
+
+        M, r, _ = self._axes.maps.shape
+        tiles = len(rows) // _WIDTH
+        codes = Codes(
+            rows,
+            class_tiles,
+            np.empty((M, tiles, r, _WIDTH), dtype=np.int8),
+            np.empty((M, r, tiles), dtype=np.float32),
+            np.empty((M, r, tiles), dtype=np.float32),
+            np.empty((M, tiles), dtype=np.float32),
+        )
+        U = np.empty((len(X), r), dtype=np.float32)
+        for q, axes in enumerate(self._axes.maps):
+            for block in _blocks(*U.shape):
+                with np.errstate(over="ignore"):
+                    U[block] = (X[block] - self._center) @ axes.T
+            encode(U, rows, codes.codes[q], codes.low[q], codes.high[q], codes.errors[q])
+        return codes
+
+
+def _width(metric: Metric) -> int:
+    return metric.columns.stop - metric.columns.start
+
+
+def _rank(metric: Metric) -> int:
+    return _width(metric) if metric.L is None else len(metric.L)
+
+
+def _find_axes(deviations: FloatArray, metrics: Sequence[Metric]) -> _Axes:
+    """Principal axes of a sample of rows (s, p), less their center, under every metric."""
+    p = deviations.shape[1]
+    maps = [_codes_map(deviations, metric) for metric in metrics]
+    r = -(-max(len(axes) for axes, _ in maps) // 4) * 4  # compiled loops take 4 axes at a time
+    stacked = np.zeros((len(maps), r, p))
+    for q, (axes, _) in enumerate(maps):
+        stacked[q, : len(axes)] = axes
+    sums = np.einsum("mrp,mrs->ps", stacked, stacked)
+    variances, axes = np.linalg.eigh(sums)
+    root = np.sqrt(np.maximum(variances, 0.0))[:, None] * axes.T
+    _, axes = np.linalg.eigh(_gram(deviations @ root.T))
+    return _Axes(
+        stacked,
+        np.array([unit for _, unit in maps]),
+        np.sqrt(np.einsum("mrp,mrp->m", stacked, stacked)),
+        axes[:, ::-1][:, :ORDER_AXES].T @ root,
+    )
+
+
+def _codes_map(deviations: FloatArray, metric: Metric) -> tuple[FloatArray, float]:
+    """The map (r, p) from samples, less their center, to code units; and units per distance."""
+    L = np.eye(_rank(metric)) if metric.L is None else metric.L
+    Z = deviations[:, metric.columns] @ L.T
+    variances, axes = np.linalg.eigh(_gram(Z))
+    left = np.cumsum(variances) <= LEFT_OUT * variances.sum()
+    axes = axes[:, ~left][:, ::-1] if not left.all() else axes[:, -1:]
+    spreads = np.quantile(np.abs(Z @ axes), 0.99, axis=0).max(initial=0.0)
+    largest = spreads if spreads > 0 else np.abs(Z).max(initial=0.0)
+    unit = 100.0 / largest if 1e-140 < largest < 1e140 else 1.0
+    mapped = np.zeros((axes.shape[1], deviations.shape[1]))
+    mapped[:, metric.columns] = unit * (axes.T @ L)
+    return mapped, unit
+
+
+def _gram(Z: FloatArray) -> FloatArray:
+    """ZᵀZ, scaled so that it does not overflow."""
+    Z = Z / max(np.abs(Z).max(initial=0.0), 1e-300)
+    return np.asarray(Z.T @ Z)
+
+
+def _exact_metrics(X: FloatArray, metrics: Sequence[Metric]) -> ExactMetrics:
+    from vicinal.kernels.cpu.metric_search import ExactMetrics  # imports Numba
+
+    factors = [np.empty((0, 0)) if m.L is None else _padded(m.L) for m in metrics]
+    sizes = np.array([factor.size for factor in factors])
+    return ExactMetrics(
+        X,
+        np.concatenate([factor.ravel() for factor in factors]),
+        np.cumsum(sizes) - sizes,
+        np.array([metric.columns.start for metric in metrics]),
+        np.array([_width(metric) for metric in metrics]),
+        np.array([0 if metric.L is None else len(metric.L) for metric in metrics]),
+    )
+
+
+def _padded(L: FloatArray) -> FloatArray:
+    """The factor (m, p'), filled up with zeros: compiled loops take 4 features at a time."""
+    return np.pad(L, ((0, 0), (0, -L.shape[1] % 4)))
+
+
+def _tiles(order: IndexArray, offsets: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Rows by slot, -1 where the last tile of a class has no more; (c + 1,) tiles of classes."""
+    per_class = -(-np.diff(offsets) // _WIDTH)
+    class_tiles = np.concatenate([[0], np.cumsum(per_class)])
+    codes = np.repeat(np.arange(len(per_class)), np.diff(offsets))
+    slots = np.arange(len(order)) - offsets[codes] + _WIDTH * class_tiles[codes]
+    rows = np.full(_WIDTH * class_tiles[-1], -1)
+    rows[slots] = order
+    return rows, class_tiles
+
+
+def _blocks(n: int, width: int) -> Iterator[slice]:
+    return gen_batches(n, max(1, BLOCK // max(width, 1)))
+
+
+def run_in_threads(
+    run: Callable[[slice], None], blocks: Sequence[slice], threads: int | None = None
+) -> None:
+    """Run a function on blocks, in as many threads as Numba may use, or fewer."""
+    import numba
+
+    threads = min(numba.get_num_threads() if threads is None else threads, len(blocks))
+    if threads <= 1:
+        for block in blocks:
+            run(block)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, blocks))
