@@ -25,6 +25,7 @@ from vicinal.model_file import load, save
 from vicinal.objective.soft_average import gamma_for_k, k_for_gamma, soft_average
 from vicinal.reporting import report
 from vicinal.search.search_cv import ANNSearchCV
+from vicinal.tables import read_table
 from vicinal.version import __version__
 from vicinal.voting.class_mean import ClassMeanKNN
 
@@ -56,6 +57,7 @@ __all__ = [
     "k_for_gamma",
     "load",
     "plot",
+    "read_table",
     "report",
     "save",
     "soft_average",

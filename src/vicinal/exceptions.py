@@ -24,6 +24,10 @@ class TableError(ValueError):
     """A table cannot be used as it is; the message names the column and says what to do."""
 
 
+class TableWarning(UserWarning):
+    """A table was read in a way that its writer may not have meant; the message says how."""
+
+
 class TimeLimitWarning(UserWarning):
     """The time given was used up; what was found until then is returned."""
 
@@ -56,6 +60,7 @@ __all__ = [
     "ModelFileError",
     "SaturatedStartWarning",
     "TableError",
+    "TableWarning",
     "TimeLimitWarning",
     "UnseenLevelWarning",
     "missing_extra",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import monotonic
 from typing import Annotated
 
@@ -14,15 +13,21 @@ from scipy.stats import rankdata
 
 from vicinal.cli.options import (
     AsJson,
+    Encoding,
     GroupColumn,
     MaxTime,
+    Missing,
     Seed,
+    Separator,
     Target,
     TrainFile,
+    Types,
+    kinds_of,
+    reading_of,
     require_column,
     seconds_of,
 )
-from vicinal.cli.output import Output, ProgressBar, collected_warnings
+from vicinal.cli.output import Output, ProgressBar, collected_warnings, remarked_warnings
 from vicinal.exceptions import TableError
 from vicinal.tables.methods import METHODS
 from vicinal.tables.reading import read_table
@@ -82,6 +87,10 @@ def compare(
     ] = ",".join(METHODS),
     splits: Annotated[int, typer.Option(min=2, help="Outer folds, the same for all.")] = 5,
     group: GroupColumn = None,
+    types: Types = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     max_time: MaxTime = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -105,7 +114,14 @@ def compare(
         text = f"{unknown[0]!r} is unknown; use {', '.join(METHODS)}"
         raise typer.BadParameter(text, param_hint="--methods")
     output, seconds = Output(as_json), seconds_of(max_time)
-    comparison = _read(train, target, group, seed)
+    options = reading_of(separator, encoding, missing)
+    with remarked_warnings(output):
+        table = read_table(train, [target] if group is None else [target, group], options)
+    kinds = kinds_of(types)
+    for name, option in ((target, "--target"), (group, "--group"), *((k, "--type") for k in kinds)):
+        require_column(table, name, option)
+    roles = ColumnRoles(target, None, group, kinds=kinds)
+    comparison = Comparison(table[table[target].notna()], roles, seed)
     folds = comparison.folds(splits)
     trials: dict[str, list[MethodTrial]] = {name: [] for name in names}
     interrupted = False
@@ -116,13 +132,6 @@ def compare(
     _tell(_standings(trials), len(comparison.table), len(folds), output)
     if interrupted:
         raise KeyboardInterrupt("interrupted; the table shows what was done before")
-
-
-def _read(train: Path, target: str, group: str | None, seed: int) -> Comparison:
-    table = read_table(train, [target] if group is None else [target, group])
-    require_column(table, target, "--target")
-    require_column(table, group, "--group")
-    return Comparison(table[table[target].notna()], ColumnRoles(target, None, group), seed)
 
 
 def _run(

@@ -8,9 +8,20 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen
-from vicinal.cli.output import Output, percent
-from vicinal.cli.predict import load_both
+from vicinal.cli.options import (
+    AsJson,
+    Encoding,
+    Missing,
+    ModelPath,
+    NewFile,
+    Separator,
+    Unseen,
+    ignores_unseen,
+    reading_of,
+)
+from vicinal.cli.output import Output, percent, remarked_warnings
+from vicinal.cli.predict import load_table_model, reading_for
+from vicinal.tables.reading import read_table
 from vicinal.tables.row_explanation import ExplainedRow, explain_row
 
 SHOWN_COLUMNS = 12
@@ -21,7 +32,10 @@ def explain(
     new: NewFile,
     row: Annotated[int, typer.Option(min=0, help="Which row of the table, from 0.")],
     neighbors: Annotated[int, typer.Option(min=1, help="How many neighbors are shown.")] = 5,
-    unseen: Unseen = "error",
+    unseen: Unseen = "ignore",
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain one prediction: the neighbors, and what each column adds to each distance.
@@ -36,7 +50,10 @@ def explain(
     vicinal explain model.vicinal new.csv --row 17 --neighbors 3
     """
     output, ignore = Output(as_json), ignores_unseen(unseen)
-    fitted, frame = load_both(model, new)
+    fitted = load_table_model(model)
+    options = reading_for(fitted, reading_of(separator, encoding, missing))
+    with remarked_warnings(output):
+        frame = read_table(new, fitted.roles.names, options)
     if row >= len(frame):
         raise typer.BadParameter(f"{new.name} has rows 0 to {len(frame) - 1}", param_hint="--row")
     chosen = frame.iloc[[row]]

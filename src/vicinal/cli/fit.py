@@ -10,11 +10,15 @@ import typer
 from vicinal.cli.fitting import FitRequest, run_fit
 from vicinal.cli.options import (
     AsJson,
+    Encoding,
     GroupColumn,
     MaxTime,
+    Missing,
     Seed,
+    Separator,
     Target,
     TrainFile,
+    Types,
     require_place,
     seconds_of,
 )
@@ -48,6 +52,10 @@ def fit(
         list[str] | None,
         typer.Option(help="Use this column though it looks like row numbers; may be repeated."),
     ] = None,
+    types: Types = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     max_time: MaxTime = None,
     effort: Annotated[
         float, typer.Option(help="Of auto and single: 2 tunes on twice the rows.")
@@ -57,9 +65,10 @@ def fit(
 ) -> None:
     """Fit a nearest-neighbor model to a table, metric and all.
 
-    Numbers are standardized, texts become one-hot features, missing values are filled (median, or a
-    category of their own), constant and identifier-like columns are dropped. Everything is said,
-    kept in the model, and done again by predict.
+    Numbers are standardized, texts become one-hot features or, with many levels, statistics of the
+    target, dates become times and circles, missing values are filled and marked, constant and
+    identifier-like columns are dropped. Everything is said, kept in the model, and done again by
+    predict.
 
     --method auto tunes and combines several metrics; single keeps the best one, which can be
     exported; ann searches α, γ and K; any other learner takes its defaults, and K by
@@ -89,6 +98,10 @@ def fit(
         max_time=seconds_of(max_time),
         effort=effort,
         seed=seed,
+        types=tuple(types or ()),
+        separator=separator,
+        encoding=encoding,
+        missing=missing,
     )
     _check_usage(request)
     run_fit(request, Output(as_json))
@@ -97,6 +110,7 @@ def fit(
 def _check_usage(request: FitRequest) -> None:
     """Refuse what cannot be, before any work is done."""
     method, holdout = request.method, request.holdout
+    _ = request.roles, request.reading  # usage errors of --type and --separator
     if method not in METHODS:
         raise typer.BadParameter(f"use one of {', '.join(METHODS)}", param_hint="--method")
     if request.test is not None and holdout is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vicinal.cli.options import require_column
+from vicinal.cli.options import kinds_of, reading_of, require_column
 from vicinal.cli.output import (
     Output,
     ProgressBar,
@@ -23,6 +23,7 @@ from vicinal.cli.output import (
     column_text,
     dropped_rows,
     percent,
+    remarked_warnings,
     show_duration,
 )
 from vicinal.exceptions import TableError
@@ -30,6 +31,7 @@ from vicinal.model_file import save
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import NamedColumns, TableModel
+from vicinal.tables.text_files import ReadOptions
 from vicinal.tables.training_table import (
     ColumnRoles,
     TrainingTable,
@@ -60,11 +62,24 @@ class FitRequest:
     max_time: float | None = None
     effort: float = 1.0
     seed: int = 0
+    types: tuple[str, ...] = ()
+    separator: str | None = None
+    encoding: str | None = None
+    missing: str | None = None
 
     @property
     def roles(self) -> ColumnRoles:
         """The columns that are not features."""
-        return ColumnRoles(self.target, self.id_column, self.group_column, self.keep)
+        return ColumnRoles(
+            self.target, self.id_column, self.group_column, self.keep, kinds_of(list(self.types))
+        )
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How the tables are read: names and groups as they are written."""
+        options = reading_of(self.separator, self.encoding, self.missing)
+        names = [name for name in (self.id_column, self.group_column) if name is not None]
+        return replace(options, as_text=names)
 
     @property
     def command(self) -> str:
@@ -75,7 +90,8 @@ class FitRequest:
             if value is None or value is False or value == option.default:
                 continue
             for one in value if isinstance(value, tuple) else (value,):
-                flag = f"--{option.name.removesuffix('_column').replace('_', '-')}"
+                name = "type" if option.name == "types" else option.name.removesuffix("_column")
+                flag = f"--{name.replace('_', '-')}"
                 words += [flag] if one is True else [flag, _shown_name(one)]
         return shlex.join(words)
 
@@ -131,12 +147,14 @@ def run_fit(request: FitRequest, output: Output) -> None:
 
 
 def _read(request: FitRequest, output: Output) -> Parts:
-    table = read_table(request.train, request.roles.names)
+    with remarked_warnings(output):
+        table = read_table(request.train, request.roles.names, request.reading)
     for name, option in (
         (request.target, "--target"),
         (request.id_column, "--id"),
         (request.group_column, "--group"),
         *((name, "--keep") for name in request.keep),
+        *((name, "--type") for name in request.roles.kinds),
     ):
         require_column(table, name, option)
     known = table[table[request.target].notna()]
@@ -144,7 +162,8 @@ def _read(request: FitRequest, output: Output) -> Parts:
         output.say(dropped_rows(len(table) - len(known), request.target))
     if request.test is not None:
         train = prepare_training(known, request.roles)
-        test = read_table(request.test, request.roles.names)
+        with remarked_warnings(output):
+            test = read_table(request.test, request.roles.names, request.reading)
         require_column(test, request.target, "--test")
         test = test[test[request.target].notna()]
         for text in check_test(train, test, request.roles):

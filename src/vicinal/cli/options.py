@@ -10,18 +10,29 @@ import typer
 
 from vicinal.atomic_write import check_place
 from vicinal.exceptions import TableError
+from vicinal.features.column_encoding import ColumnKind
+from vicinal.features.table_encoder import TableEncoder
+from vicinal.tables.reading import STANDARD_INPUT
+from vicinal.tables.text_files import ReadOptions
 from vicinal.tables.training_table import check_columns
+from vicinal.tables.writing import check_writable
 
 SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 PATTERN = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m(?:in)?)?(?:([\d.]+)s?)?")
-FILES = "CSV, TSV, Parquet, Arrow/Feather or NPZ"
+FILES = "CSV, TSV, JSON lines, Excel, Parquet, Arrow/Feather or NPZ; - is the standard input"
 
-TrainFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help=f"Training table: {FILES}.")
-]
-NewFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help=f"Table of new rows: {FILES}.")
-]
+
+def _existing(path: Path) -> Path:
+    """A file, or - for the standard input; anything else is a usage error."""
+    if path != STANDARD_INPUT and not path.exists():
+        raise typer.BadParameter(f"File {str(path)!r} does not exist.")
+    if path.is_dir():
+        raise typer.BadParameter(f"File {str(path)!r} is a directory.")
+    return path
+
+
+TrainFile = Annotated[Path, typer.Argument(callback=_existing, help=f"Training table: {FILES}.")]
+NewFile = Annotated[Path, typer.Argument(callback=_existing, help=f"Table of new rows: {FILES}.")]
 ModelPath = Annotated[
     Path, typer.Argument(exists=True, dir_okay=False, help="Model, written by vicinal fit.")
 ]
@@ -40,10 +51,51 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdou
 Unseen = Annotated[
     str,
     typer.Option(
-        metavar="error|ignore",
-        help="A category that training did not have: an error, or taken as none of the known.",
+        metavar="ignore|error",
+        help="A category that training did not have: none of the known, and counted; or an error.",
     ),
 ]
+Separator = Annotated[
+    str | None, typer.Option(help="Of text files, such as ';' or tab; found out if absent.")
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of text files, such as latin-1; found out if absent.")
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(help="Further texts that mean no value, separated by commas, such as '-,.'."),
+]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="COLUMN=KIND",
+        help=f"Kind of a column ({', '.join(TableEncoder.KINDS)}); may be repeated.",
+    ),
+]
+
+
+def reading_of(separator: str | None, encoding: str | None, missing: str | None) -> ReadOptions:
+    """How files are read; a separator that is not one character is a usage error."""
+    separator = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator)
+    if separator is not None and len(separator) != 1:
+        raise typer.BadParameter("use one character, or tab", param_hint="--separator")
+    marks = () if missing is None else tuple(mark.strip() for mark in missing.split(","))
+    return ReadOptions(separator, encoding, marks)
+
+
+def kinds_of(types: list[str] | None) -> dict[str, ColumnKind]:
+    """Column → kind of --type; what is not COLUMN=KIND is a usage error."""
+    kinds: dict[str, ColumnKind] = {}
+    for text in types or ():
+        name, sign, kind = text.rpartition("=")
+        if not sign or kind not in TableEncoder.KINDS:
+            raise typer.BadParameter(
+                f"{text!r}: use COLUMN=KIND, with one of {', '.join(TableEncoder.KINDS)}",
+                param_hint="--type",
+            )
+        kinds[name] = kind  # type: ignore[assignment]
+    return kinds
 
 
 def parse_duration(text: str) -> float:
@@ -86,6 +138,17 @@ def require_column(frame: Any, name: str | None, option: str) -> None:
         check_columns(frame, [] if name is None else [name])
     except TableError as error:
         raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def require_table_place(path: Path | None, *inputs: Path | None) -> None:
+    """Refuse, before any work, a place where no table can be written."""
+    if path is None:
+        return
+    try:
+        check_writable(path)
+    except TableError as error:
+        raise typer.BadParameter(str(error), param_hint="--out") from error
+    require_place(path, "--out", *inputs)
 
 
 def require_place(path: Path | None, option: str, *inputs: Path | None) -> None:

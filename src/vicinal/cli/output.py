@@ -71,6 +71,15 @@ class Output:
 
 
 @contextmanager
+def remarked_warnings(output: Output) -> Iterator[None]:
+    """Warnings as remarks, at the end."""
+    with collected_warnings() as texts:
+        yield
+    for text in texts:
+        output.remark(f"note: {text}")
+
+
+@contextmanager
 def collected_warnings() -> Iterator[list[str]]:
     """Warnings as texts, each once, filled in at the end; none is printed."""
     texts: list[str] = []

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
-import numpy as np
 import pandas as pd
 import typer
-from numpy.typing import NDArray
 
-from vicinal._typing import FloatArray
-from vicinal.cli.options import AsJson, ModelPath, NewFile, Unseen, ignores_unseen, require_place
-from vicinal.cli.output import Output, percent, remarks
+from vicinal.cli.options import (
+    AsJson,
+    Encoding,
+    Missing,
+    ModelPath,
+    NewFile,
+    Separator,
+    Unseen,
+    ignores_unseen,
+    reading_of,
+    require_table_place,
+)
+from vicinal.cli.output import Output, ProgressBar, percent, remarked_warnings, remarks
+from vicinal.features.column_codes import NumberCode
 from vicinal.model_file import load
-from vicinal.tables.reading import read_table, safe, write_table, write_text
+from vicinal.tables.reading import read_chunks
+from vicinal.tables.streaming import (
+    CHUNK_ROWS,
+    ChunkWork,
+    Hits,
+    coordinates,
+    map_chunks,
+    predictions,
+)
 from vicinal.tables.table_model import TableCounts, TableModel
-from vicinal.tables.training_table import labels_like
+from vicinal.tables.text_files import ReadOptions
+from vicinal.tables.writing import TextWriter, json_records, safe, table_writer
 
 SafeCells = Annotated[
     bool,
@@ -28,8 +49,10 @@ SafeCells = Annotated[
     ),
 ]
 OutFile = Annotated[
-    Path | None, typer.Option(help="Where to: .csv, .tsv, .parquet or .feather; stdout if absent.")
+    Path | None,
+    typer.Option(help="Where to: .csv, .tsv, .jsonl, .parquet or .feather; stdout if absent."),
 ]
+Write: TypeAlias = Callable[[pd.DataFrame], None]
 
 
 def predict(
@@ -39,7 +62,10 @@ def predict(
     neighbors: Annotated[
         int, typer.Option(min=0, help="How many of the neighbors that decided are listed.")
     ] = 5,
-    unseen: Unseen = "error",
+    unseen: Unseen = "ignore",
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
@@ -47,31 +73,37 @@ def predict(
 
     Columns are found by name, in any order. Neighbors are named by the id column of the training
     table, or by their row numbers in it, from 0. If the new table has the target column too, the
-    accuracy is told.
+    accuracy is told. CSV, JSON lines and Parquet of any length are read, predicted and written
+    part by part.
 
     [bold]Examples[/bold]
 
     vicinal predict model.vicinal new.csv --out predicted.csv
 
-    vicinal predict model.vicinal new.parquet --neighbors 0 --unseen ignore | head
+    vicinal predict model.vicinal new.parquet --neighbors 0 --unseen error | head
+
+    zcat new.csv.gz | vicinal predict model.vicinal - --out predicted.parquet
     """
-    require_place(out, "--out", model, new)
-    output, ignore = Output(as_json), ignores_unseen(unseen)
-    fitted, frame = load_both(model, new)
-    X = _encoded(fitted, frame, output, ignore)
-    table = _predictions(fitted, frame, X, neighbors)
-    if fitted.target in frame.columns:
-        truth = labels_like(frame[fitted.target], fitted.classes)
-        right = float(np.mean(table["prediction"].to_numpy() == truth))
-        output.remark(f"{percent(right)} of the {len(frame)} rows are right")
-    deliver(safe(table) if safe_cells else table, out, output)
+    require_table_place(out, model, new)
+    output, options = Output(as_json), reading_of(separator, encoding, missing)
+    ignore, fitted, hits = ignores_unseen(unseen), load_table_model(model), Hits()
+    _through(fitted, new, out, output, options, predictions(neighbors), hits, ignore, safe_cells)
+    if hits.rows:
+        n = hits.rows.total()
+        output.remark(
+            f"{percent(hits.accuracy)} of the {n} rows are right "
+            f"(balanced accuracy {percent(hits.balanced_accuracy)})"
+        )
 
 
 def transform(
     model: ModelPath,
     new: NewFile,
     out: OutFile = None,
-    unseen: Unseen = "error",
+    unseen: Unseen = "ignore",
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
@@ -84,32 +116,79 @@ def transform(
 
     vicinal transform model.vicinal new.csv --out embedded.parquet
     """
-    require_place(out, "--out", model, new)
-    output, ignore = Output(as_json), ignores_unseen(unseen)
-    fitted, frame = load_both(model, new)
-    Z = fitted.embed(_encoded(fitted, frame, output, ignore))
-    columns = {f"z{j}": Z[:, j] for j in range(Z.shape[1])}
-    table = _with_names(fitted, frame, columns)
-    deliver(safe(table) if safe_cells else table, out, output)
+    require_table_place(out, model, new)
+    output, options = Output(as_json), reading_of(separator, encoding, missing)
+    ignore, fitted = ignores_unseen(unseen), load_table_model(model)
+    _through(fitted, new, out, output, options, coordinates, None, ignore, safe_cells)
 
 
-def _encoded(
-    fitted: TableModel, frame: pd.DataFrame, output: Output, ignore_unseen: bool
-) -> FloatArray:
-    """The rows as numbers, with a remark on what was not as in training."""
-    encoded, counts = fitted.encode(frame), TableCounts()
-    if not ignore_unseen:
-        encoded.check_seen()
-    counts.add(encoded)
-    for text in remarks(fitted, list(frame.columns), counts):
+def _through(
+    fitted: TableModel,
+    new: Path,
+    out: Path | None,
+    output: Output,
+    options: ReadOptions,
+    work: ChunkWork,
+    hits: Hits | None,
+    ignore_unseen: bool,
+    safe_cells: bool,
+) -> None:
+    """Read, compute and write part by part; what was not as in training is said at the end."""
+    counts, names, n_rows = TableCounts(), [], 0
+    options = reading_for(fitted, options)
+    with (
+        remarked_warnings(output),
+        read_chunks(new, fitted.roles.names, options, CHUNK_ROWS) as chunks,
+        _destination(out, output) as write,
+        ProgressBar() as bar,
+    ):
+        tables = map_chunks(
+            fitted, chunks.frames, work, counts, hits=hits, ignore_unseen=ignore_unseen
+        )
+        for table in tables:
+            write(safe(table) if safe_cells else table)
+            n_rows += len(table)
+            bar(f"{n_rows:,} rows", chunks.share())
+        names = chunks.names
+    for text in remarks(fitted, names, counts):
         output.remark(text)
-    return np.asarray(encoded.X)
+    if out is not None:
+        output.say(f"{n_rows} rows written to {out}")
+        output.document({"rows": n_rows, "out": str(out)})
 
 
-def load_both(model: Path, new: Path) -> tuple[TableModel, pd.DataFrame]:
-    """The model of a table, and the new rows."""
-    fitted = load_table_model(model)
-    return fitted, read_table(new, fitted.roles.names)
+@contextmanager
+def _destination(out: Path | None, output: Output) -> Iterator[Write]:
+    """What writes the next rows to the file, or to stdout as CSV or one JSON list."""
+    if out is not None:
+        with table_writer(out) as write:
+            yield write
+    elif not output.as_json:
+        yield TextWriter(sys.stdout).write
+    else:
+        yield from _json_list()
+
+
+def _json_list() -> Iterator[Write]:
+    begun = False
+
+    def write(table: pd.DataFrame) -> None:
+        nonlocal begun
+        for record in json_records(table):
+            print(",\n" if begun else "[", json.dumps(record, ensure_ascii=False), sep="", end="")
+            begun = True
+
+    yield write
+    print("]" if begun else "[]")
+
+
+def reading_for(fitted: TableModel, options: ReadOptions) -> ReadOptions:
+    """How new rows are read: numbers where training had them, all else as it is written."""
+    numbers = [
+        e.name for e in fitted.columns if isinstance(e.code, NumberCode) and not e.code.is_text
+    ]
+    target = [fitted.target] if fitted.labels.dtype.kind in "iuf" else []
+    return replace(options, numbers=[*numbers, *target])
 
 
 def load_table_model(path: Path) -> TableModel:
@@ -121,41 +200,3 @@ def load_table_model(path: Path) -> TableModel:
             "use it from Python (vicinal.load), or make a model of a table with vicinal fit"
         )
     return fitted
-
-
-def deliver(table: pd.DataFrame, out: Path | None, output: Output) -> None:
-    """Write the table to its file, or to stdout as CSV or JSON."""
-    if out is not None:
-        write_table(table, out)
-        output.say(f"{len(table)} rows written to {out}")
-        output.document({"rows": len(table), "out": str(out)})
-    elif output.as_json:
-        output.document(table.to_dict(orient="records"))
-    else:
-        write_text(table, sys.stdout)
-
-
-def _predictions(fitted: TableModel, frame: pd.DataFrame, X: FloatArray, k: int) -> pd.DataFrame:
-    probabilities = fitted.probabilities(X)
-    columns: dict[str, NDArray[np.generic]] = {"prediction": fitted.predicted(X)}
-    columns |= {f"p({c})": probabilities[:, j] for j, c in enumerate(fitted.classes)}
-    if k:
-        distances, rows = fitted.nearest(X, k)
-        labels = fitted.labels
-        for j in range(rows.shape[1]):
-            columns[f"neighbor_{j + 1}"] = fitted.ids[rows[:, j]]
-            columns[f"neighbor_{j + 1}_class"] = labels[rows[:, j]]
-            columns[f"neighbor_{j + 1}_distance"] = distances[:, j]
-    return _with_names(fitted, frame, columns)
-
-
-def _with_names(
-    fitted: TableModel, frame: pd.DataFrame, columns: Mapping[str, NDArray[np.generic]]
-) -> pd.DataFrame:
-    """The columns after one that names the rows, under a name that is not among theirs."""
-    name = fitted.roles.id_column
-    if name is None or name not in frame.columns:
-        name = "row"
-    while name in columns:
-        name += "_id"
-    return pd.DataFrame({name: fitted.roles.ids(frame), **columns})

@@ -217,8 +217,8 @@ def numbers_of(column: Column, form: NumberFormat) -> FloatArray:
             row = int(np.argmax(bad))
             raise TableError(
                 f"column {column.name!r} holds numbers, but {int(bad.sum())} value(s) are not, "
-                f"first {texts[row]!r} in row {row}; correct them, or leave them empty to have "
-                "them filled"
+                f"first {texts[row]!r} in row {column.row(row)}; correct them, or leave them empty "
+                "to have them filled"
             )
         values[MISSING] = np.nan
         numbers = np.array([values[text] for text in texts], dtype=np.float64)
@@ -226,7 +226,7 @@ def numbers_of(column: Column, form: NumberFormat) -> FloatArray:
     if len(rows):
         raise TableError(
             f"column {column.name!r}: infinite or beyond {LARGEST:g} in {len(rows)} row(s), "
-            f"first in row {rows[0]}; leave such values empty, or use other units"
+            f"first in row {column.row(int(rows[0]))}; leave such values empty, or use other units"
         )
     return numbers
 
@@ -244,8 +244,8 @@ def days_of(column: Column, form: str) -> FloatArray:
         if found is None:
             row = int(np.argmax(texts == text))
             raise TableError(
-                f"column {column.name!r} holds dates ({form}), but {text!r} in row {row} is not; "
-                "correct it, or leave it empty"
+                f"column {column.name!r} holds dates ({form}), but {text!r} in row "
+                f"{column.row(row)} is not; correct it, or leave it empty"
             )
         values[text] = (found - EPOCH) / timedelta(days=1)
     return np.array([values[text] for text in texts], dtype=np.float64)

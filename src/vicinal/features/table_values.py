@@ -47,6 +47,8 @@ class Column:
         Declared as a category: its texts are never taken for numbers or dates.
     is_whole : bool
         Declared as integers.
+    rows : index or None
+        Numbers of the rows in the table that they are a part of; None: from 0.
     """
 
     name: str
@@ -54,6 +56,11 @@ class Column:
     levels: tuple[str, ...] = ()
     is_category: bool = False
     is_whole: bool = False
+    rows: Any = None
+
+    def row(self, i: int) -> int:
+        """The number of a row in the whole table, for messages."""
+        return i if self.rows is None else int(self.rows[i])
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
@@ -166,7 +173,9 @@ def read_columns(X: Any) -> list[Column]:
     """All columns of a table, or of an array (n, d), where they are called x0, x1 and so on."""
     if is_table(X):
         at, names = _COLUMN_AT[_library(X)], column_names(X) or []
-        return [at(X, j, name) for j, name in enumerate(names)]
+        index = getattr(X, "index", None)
+        rows = index if getattr(index, "dtype", None) == np.int64 else None
+        return [replace(at(X, j, name), rows=rows) for j, name in enumerate(names)]
     return [column_of(f"x{j}", X[:, j]) for j in range(X.shape[1])]
 
 

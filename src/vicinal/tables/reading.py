@@ -1,26 +1,67 @@
-"""Tables on disk: CSV, TSV, Parquet, Arrow/Feather and NPZ."""
+"""Tables on disk: CSV, Excel, JSON lines, Parquet, Arrow/Feather and NPZ, whole or in parts."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Collection
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from vicinal.atomic_write import whole_file
-from vicinal.exceptions import TableError
+from vicinal.exceptions import TableError, TableWarning, missing_extra, warn_user
+from vicinal.tables.text_files import (
+    ReadOptions,
+    find_dialect,
+    open_binary,
+    open_text,
+    text_chunks,
+    typed,
+)
 
 TEXT = {".csv", ".tsv", ".txt"}
+LINES = {".jsonl", ".ndjson"}
 ARROW = {".arrow", ".feather", ".ipc"}
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-READABLE = ".csv, .tsv, .parquet, .arrow, .feather or .npz"
+PACKED = {".gz", ".zst"}
+READABLE = (
+    ".csv, .tsv, .jsonl (these also with .gz or .zst), .xlsx, .parquet, .arrow, .feather or .npz"
+)
+STANDARD_INPUT = Path("-")
+FIRST_BYTES = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"\x28\xb5\x2f\xfd": ".csv.zst"}
+CHUNK_ROWS = 50_000
+GIVEN_ON = (TableError, ImportError, FileNotFoundError, PermissionError, IsADirectoryError)
 
 
-def read_table(path: Path, arrays: Collection[str] = ()) -> pd.DataFrame:
-    """The table of a file, by the ending of its name.
+@dataclass(frozen=True)
+class TableChunks:
+    """A table in parts, in order, its rows numbered through.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns.
+    frames : iterator of DataFrame
+    share : callable
+        How much has been read, 0 to 1; None where that is not known.
+    """
+
+    names: list[str]
+    frames: Iterator[pd.DataFrame]
+    share: Callable[[], float | None]
+
+
+def read_table(
+    path: Path, arrays: Collection[str] = (), options: ReadOptions | None = None
+) -> pd.DataFrame:
+    """The table of a file, by the ending of its name; - is the standard input.
 
     Parameters
     ----------
@@ -30,105 +71,222 @@ def read_table(path: Path, arrays: Collection[str] = ()) -> pd.DataFrame:
         columns of X are called ``feature_names``, or x0, x1, …; those where the array
         ``categorical`` is true are categories. ``y`` becomes ``class_names[y]`` where there are
         such names.
+    options : ReadOptions or None
 
     Returns
     -------
     table : DataFrame
         With unique column names, and rows numbered from 0.
     """
-    ending = path.suffix.lower()
+    options = options or ReadOptions()
+    with regular_file(path) as file, _named_errors(file):
+        if _ending(file) in TEXT:
+            dialect = find_dialect(file, options)
+            with open_text(file, dialect.encoding) as stream:
+                parts = list(text_chunks(stream, dialect, CHUNK_ROWS))
+            if not parts:
+                raise TableError(f"{file.name} has no rows")
+            table = typed(pa.concat_tables(parts), options, dialect.separator)
+        else:
+            table = _marked_missing(_read_whole(file, arrays), options)
+        return _checked(table, file)
+
+
+@contextmanager
+def read_chunks(
+    path: Path,
+    arrays: Collection[str] = (),
+    options: ReadOptions | None = None,
+    size: int = CHUNK_ROWS,
+) -> Iterator[TableChunks]:
+    """The table of a file in parts, in memory one at a time where the format allows it.
+
+    Parameters
+    ----------
+    path, arrays, options : as of :func:`read_table`
+    size : int
+        Most rows of a part.
+    """
+    options = options or ReadOptions()
+    with regular_file(path) as file, ExitStack() as opened:
+        with _named_errors(file):
+            frames, share = _open_frames(file, arrays, options, size, opened)
+            chunks = _numbered(frames, file, share)
+        yield chunks
+
+
+def _open_frames(
+    file: Path, arrays: Collection[str], options: ReadOptions, size: int, opened: ExitStack
+) -> tuple[Iterator[pd.DataFrame], Callable[[], float | None]]:
+    """The parts of a file that stays open, and how much has been read."""
+    ending = _ending(file)
+    if ending in TEXT:
+        dialect = find_dialect(file, options)
+        stream = opened.enter_context(open_text(file, dialect.encoding))
+        parts = text_chunks(stream, dialect, size)
+        return (typed(part, options, dialect.separator) for part in parts), bytes_read(file, stream)
+    if ending in LINES:
+        binary = opened.enter_context(open_binary(file))
+        lines = _read_lines(binary, size)
+        return (_marked_missing(frame, options) for frame in lines), bytes_read(file, binary)
+    if ending == ".parquet":
+        parquet = opened.enter_context(pq.ParquetFile(file))
+        count = _RowCount(parquet.metadata.num_rows)
+        batches = (batch.to_pandas() for batch in parquet.iter_batches(size))
+    else:
+        table = _read_whole(file, arrays)
+        count = _RowCount(len(table))
+        batches = (table[i : i + size] for i in range(0, len(table), size))
+    return (_marked_missing(count.add(frame), options) for frame in batches), count.share
+
+
+class _RowCount:
+    """Counts the rows that have been read."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+
+    def add(self, frame: pd.DataFrame) -> pd.DataFrame:
+        self._done += len(frame)
+        return frame
+
+    def share(self) -> float:
+        return self._done / max(1, self._total)
+
+
+def bytes_read(file: Path, stream: Any) -> Callable[[], float | None]:
+    """The share of the bytes on disk; of compressed files where that is known."""
+    binary = getattr(stream, "buffer", stream)
+    raw = getattr(binary, "fileobj", binary)  # what gzip reads
+    size = max(1, file.stat().st_size)
+    if file.suffix.lower() == ".zst":
+        return lambda: None
+    return lambda: min(1.0, raw.tell() / size)
+
+
+def _numbered(
+    frames: Iterator[pd.DataFrame], file: Path, share: Callable[[], float | None]
+) -> TableChunks:
+    """The parts with checked names, at least one, and rows numbered through."""
+    first = next(frames, None)
+    if first is None or len(first) == 0:
+        raise TableError(f"{file.name} has no rows")
+
+    def numbered() -> Iterator[pd.DataFrame]:
+        start = 0
+        with _named_errors(file):
+            for frame in chain([first], frames):
+                table = _checked(frame, file)
+                table.index = pd.RangeIndex(start, start + len(table))
+                start += len(table)
+                yield table
+
+    return TableChunks(list(_checked(first, file).columns), numbered(), share)
+
+
+@contextmanager
+def regular_file(path: Path) -> Iterator[Path]:
+    """The file itself; the standard input and pipes as a temporary one."""
+    if path != STANDARD_INPUT and (path.is_file() or path.is_dir() or not path.exists()):
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder")
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="vicinal-") as folder:
+        source = sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb")
+        start = source.read(4)
+        ending = next((e for b, e in FIRST_BYTES.items() if start.startswith(b)), None)
+        if ending is None:
+            ending = ".csv.gz" if start.startswith(b"\x1f\x8b") else ".csv"
+            ending = ".jsonl" if start.lstrip()[:1] == b"{" else ending
+        file = Path(folder) / f"standard-input{ending}"
+        with file.open("wb") as copy:
+            copy.write(start)
+            while block := source.read(1 << 20):
+                copy.write(block)
+        yield file
+
+
+@contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """Errors of a damaged file with its name; parsers raise whatever they come across."""
     try:
-        if ending in TEXT:
-            table = _read_text(path)
-        elif ending == ".parquet":
-            table = pd.read_parquet(path)
-        elif ending in ARROW:
-            table = _read_arrow(path)
-        elif ending == ".npz":
-            table = _read_npz(path, arrays)
-        else:
-            raise TableError(f"{path.name}: this ending is unknown; use {READABLE}")
-    except UnicodeDecodeError as error:
-        raise TableError(
-            f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8"
-        ) from error
-    except (TableError, ImportError, FileNotFoundError, PermissionError, IsADirectoryError):
+        yield
+    except GIVEN_ON:
         raise
-    except Exception as error:  # of a damaged file, parsers raise whatever they come across
-        raise TableError(f"{path.name} cannot be read as {ending[1:]}: {error}") from error
-    return _checked(table, path)
+    except Exception as error:
+        if type(error).__module__.startswith("vicinal"):
+            raise
+        kind = _ending(path).removeprefix(".")
+        raise TableError(f"{path.name} cannot be read as {kind}: {error}") from error
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table, by the ending of the name; complete or not at all."""
-    ending = path.suffix.lower()
-    with whole_file(path) as unfinished:
-        if ending in TEXT:
-            with unfinished.open("w", encoding="utf-8", newline="") as stream:
-                write_text(table, stream, separator="\t" if ending == ".tsv" else ",")
-        elif ending == ".parquet":
-            table.to_parquet(unfinished, index=False)
-        elif ending in ARROW:
-            table.to_feather(unfinished)
-        else:
-            raise TableError(
-                f"{path.name}: this ending is unknown; use .csv, .tsv, .parquet or .feather"
-            )
+def _ending(path: Path) -> str:
+    """The ending that says the format, in small letters; TableError of unknown ones."""
+    endings = [suffix.lower() for suffix in path.suffixes]
+    packed = bool(endings) and endings[-1] in PACKED
+    ending = "".join(endings[-2:-1] if packed else endings[-1:])
+    known = TEXT | LINES | ARROW | {".parquet", ".npz", ".xlsx"}
+    if ending not in (TEXT | LINES if packed else known):
+        raise TableError(f"{path.name}: this ending is unknown; use {READABLE}")
+    return ending
 
 
-def write_text(table: pd.DataFrame, stream: TextIO, separator: str = ",") -> None:
-    """Write a table as CSV; cells with line breaks of any kind are quoted."""
-    table.to_csv(_Lines(stream), index=False, sep=separator, lineterminator="\r\n")
+def _read_whole(path: Path, arrays: Collection[str]) -> pd.DataFrame:
+    ending = _ending(path)
+    if ending == ".parquet":
+        return pd.read_parquet(path)
+    if ending in ARROW:
+        return _read_arrow(path)
+    if ending == ".npz":
+        return _read_npz(path, arrays)
+    if ending == ".xlsx":
+        return _read_excel(path)
+    with open_binary(path) as binary:
+        return pd.concat(list(_read_lines(binary, CHUNK_ROWS)))
 
 
-class _Lines(io.TextIOBase):
-    r"""Ends lines with \n that come with \r\n, for which the writer quotes \r and \n in cells."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(text.removesuffix("\r\n") + "\n")
-
-
-def safe(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with texts that a spreadsheet would compute marked as text by an apostrophe."""
-    texts = table.select_dtypes(exclude=["number", "bool"]).columns
-    marked = {name: [_marked(cell) for cell in table[name]] for name in texts}
-    return table.assign(**marked).rename(columns=_marked)
+def _read_excel(path: Path) -> pd.DataFrame:
+    """The first sheet; cells of text stay texts, with their leading zeros."""
+    try:
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            if len(book.sheet_names) > 1:
+                first = book.sheet_names[0]
+                warn_user(f"{path.name} has several sheets; {first!r} was read", TableWarning)
+            return pd.read_excel(book, dtype=object).infer_objects()
+    except ImportError as error:
+        raise missing_extra("reading .xlsx", "openpyxl", "cli") from error
 
 
-def _marked(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+def _read_lines(binary: Any, size: int) -> Iterator[pd.DataFrame]:
+    """Objects of JSON, one per line; texts stay texts."""
+    lines = enumerate(binary, start=1)
+    while part := list(islice(lines, size)):
+        records = [_json_object(line, number) for number, line in part if line.strip()]
+        if records:
+            yield pd.DataFrame(records)
 
 
-def _read_text(path: Path) -> pd.DataFrame:
-    with path.open(encoding="utf-8-sig") as lines:
-        header = lines.readline()
-    separator = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=header.count)
-    return pd.read_csv(
-        path,
-        sep=separator,
-        decimal="," if separator == ";" and _decimal_commas(path) else ".",
-        na_values=["?"],
-        skipinitialspace=True,
-        encoding="utf-8-sig",
-        low_memory=False,
-        index_col=False,
-    )
+def _json_object(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise TableError(f"line {number} is not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise TableError(f"line {number} is not a JSON object, of column names and values")
+    return record
 
 
-def _decimal_commas(path: Path) -> bool:
-    """Whether a file with semicolons writes 1,5: it has commas and no points beyond its header."""
-    with path.open(encoding="utf-8-sig") as lines:
-        lines.readline()
-        beginning = lines.read(100_000)
-    return "," in beginning and "." not in beginning
+def _marked_missing(table: pd.DataFrame, options: ReadOptions) -> pd.DataFrame:
+    """The table without the texts that stand for no value, where such were named."""
+    marks = set(options.missing)
+    if not marks:
+        return table
+    texts = table.select_dtypes(include=["object", "string"]).columns
+    return table.assign(**{name: table[name].mask(table[name].isin(marks)) for name in texts})
 
 
 def _read_arrow(path: Path) -> pd.DataFrame:
-    import pyarrow as pa
-
     try:
         return pd.read_feather(path)
     except pa.ArrowInvalid:

@@ -60,10 +60,10 @@ def explain_row(
     X = model.prepare(row, ignore_unseen=ignore_unseen)
     votes = model.fitted.explain(X[0], model.training_rows, n_neighbors)
     values = model.training_values(np.array([vote.row for vote in votes], dtype=np.intp))
-    probabilities = model.probabilities(X)[0]
+    P, predicted = model.answers(X)
     return ExplainedRow(
-        prediction=model.predicted(X)[0],
-        probabilities=dict(zip(model.classes.tolist(), probabilities.tolist(), strict=True)),
+        prediction=predicted[0],
+        probabilities=dict(zip(model.classes.tolist(), P[0].tolist(), strict=True)),
         values=_row_values(model, row, X),
         neighbors=tuple(
             ExplainedNeighbor(

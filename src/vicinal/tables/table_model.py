@@ -308,6 +308,13 @@ class TableModel:
         """(n,) classes of encoded rows X (n, e)."""
         return self.fitted.voting().predict(self.fitted.prepare(X))
 
+    def answers(self, X: FloatArray) -> tuple[FloatArray, NDArray[np.generic]]:
+        """Probabilities (n, c) and classes (n,) of encoded rows X (n, e)."""
+        P = self.probabilities(X)
+        if self.fitted.committee is None:
+            return P, self.predicted(X)  # a vote decides among equals by itself
+        return P, np.asarray(self.classes[P.argmax(axis=1)])
+
     def probabilities(self, X: FloatArray) -> FloatArray:
         """(n, c) of the classes, of encoded rows X (n, e)."""
         return self.fitted.voting().probabilities(self.fitted.prepare(X))

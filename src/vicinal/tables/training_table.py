@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vicinal._typing import IndexArray
-from vicinal.exceptions import TableError
+from vicinal.exceptions import TableError, TableWarning, warn_user
 from vicinal.features.column_encoding import ColumnKind
 from vicinal.features.table_encoder import EncodedSamples, TableEncoder
 from vicinal.features.table_values import MISSING, cell_text
@@ -92,7 +92,15 @@ def class_labels(column: pd.Series) -> NDArray[np.generic]:
         if (numbers == np.rint(numbers)).all():
             return numbers.astype(np.int64)
         return as_texts(column).astype(str)
-    texts = as_texts(column).astype(str)
+    written = as_texts(column)
+    texts = np.array([_one_space(text) for text in written], dtype=str)
+    merged = len(set(written)) - len(set(texts.tolist()))
+    if merged:
+        warn_user(
+            f"target {name!r}: {merged} label(s) differ from others only in white space, and are "
+            "taken as the same",
+            TableWarning,
+        )
     values = len(np.unique(texts))
     if values < 2 or values > max(FEW_VALUES, len(texts) / 2):
         raise TableError(_no_classes(name, values, len(texts)))
@@ -102,7 +110,11 @@ def class_labels(column: pd.Series) -> NDArray[np.generic]:
 def labels_like(column: pd.Series, classes: NDArray[np.generic]) -> NDArray[np.generic]:
     """The labels (n,) of another table as those of `classes`, None where they are none of these."""
     known = {str(label): label for label in classes.tolist()}
-    return np.array([known.get(text) for text in as_texts(column)], dtype=object)
+    return np.array([known.get(_one_space(text)) for text in as_texts(column)], dtype=object)
+
+
+def _one_space(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _check_classes(name: str, numbers: NDArray[np.float64], *, integral: bool) -> None:

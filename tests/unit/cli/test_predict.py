@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -88,7 +93,8 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(folder, run, fitted, 
     new.to_csv("bad.csv", index=False)
     (folder / "out.csv").write_text("old")
     before = set(folder.iterdir())
-    result = run("predict", fitted / "nca.vicinal", "bad.csv", "--out", "out.csv")
+    words = ["--out", "out.csv", "--unseen", "error"]
+    result = run("predict", fitted / "nca.vicinal", "bad.csv", *words)
     assert result.exit_code == 1
     assert all(message in result.stderr for message in messages)
     assert (folder / "out.csv").read_text() == "old"
@@ -98,7 +104,9 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(folder, run, fitted, 
 def test_unseen_categories_can_be_ignored(folder, run, fitted):
     pd.read_csv("new.csv").assign(soil="peat").to_csv("peat.csv", index=False)
     words = ["predict", fitted / "nca.vicinal", "peat.csv", "--unseen"]
-    assert run(*words, "ignore").exit_code == 0
+    result = run(*words, "ignore")
+    assert result.exit_code == 0
+    assert "column 'soil': 'peat' (20 rows) not in training" in result.stderr
     assert run(*words, "maybe").exit_code == 2
 
 
@@ -303,3 +311,60 @@ def test_plain_models_have_nothing_to_export(folder, run):
     result = run("export", "model.vicinal", "--to", "npy", "--out", "arrays")
     assert result.exit_code == 1
     assert "no transform" in result.stderr
+
+
+def test_any_length_is_predicted_part_by_part(folder, run, fitted, monkeypatch):
+    monkeypatch.setattr("vicinal.cli.predict.CHUNK_ROWS", 7)
+    monkeypatch.setattr("vicinal.tables.reading.CHUNK_ROWS", 7)
+    parts, whole = folder / "parts.csv", folder / "whole.csv"
+    assert run("predict", fitted / "auto.vicinal", "new.csv", "--out", parts).exit_code == 0
+    monkeypatch.undo()
+    os.chdir(folder)
+    assert run("predict", fitted / "auto.vicinal", "new.csv", "--out", whole).exit_code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(parts), pd.read_csv(whole))
+
+
+def test_a_bad_value_is_named_by_its_row_in_the_whole_table(folder, run, fitted, monkeypatch):
+    monkeypatch.setattr("vicinal.cli.predict.CHUNK_ROWS", 7)
+    new = pd.read_csv("new.csv").astype({"height": object})
+    new.loc[16, "height"] = "tall"
+    new.to_csv("bad.csv", index=False)
+    before = set(folder.iterdir())
+    result = run("predict", fitted / "nca.vicinal", "bad.csv", "--out", "out.csv")
+    assert result.exit_code == 1
+    assert "'tall' in row 16" in result.stderr
+    assert set(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "out", "out.csv.bz2"])
+def test_an_ending_that_cannot_be_written_is_refused_first(folder, run, fitted, name, monkeypatch):
+    monkeypatch.setattr("vicinal.cli.predict.load_table_model", lambda *_: pytest.fail("loaded"))
+    result = run("predict", fitted / "nca.vicinal", "new.csv", "--out", name)
+    assert result.exit_code == 2
+    assert "ending is unknown" in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_the_standard_input_is_a_table(folder, fitted):
+    words = ["predict", str(fitted / "plain.vicinal"), "-", "--neighbors", "0"]
+    code = "from vicinal.cli import main; main()"
+    for data in ((folder / "new.csv").read_bytes(), gzip.compress(Path("new.csv").read_bytes())):
+        done = subprocess.run([sys.executable, "-c", code, *words], input=data, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        assert len(pd.read_csv(io.BytesIO(done.stdout))) == 20
+
+
+def test_names_and_labels_keep_their_zeros(folder, run):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    labels = np.where(x > 0, "01", "02")
+    table = pd.DataFrame({"id": [f"{i:04}" for i in range(40)], "x": x, "y": labels})
+    table.to_csv("codes.csv", index=False)
+    words = ["--target", "y", "--id", "id", "--method", "plain"]
+    assert run("fit", "codes.csv", *words).exit_code == 0
+    result = run("predict", "model.vicinal", "codes.csv", "--out", "out.csv")
+    assert "% of the 40 rows are right" in result.stderr
+    out = pd.read_csv("out.csv", dtype=str)
+    assert list(out["id"]) == list(table["id"])
+    assert set(out["prediction"]) == {"01", "02"}
+    assert {"p(01)", "p(02)"} <= set(out.columns)
+    assert set(out["neighbor_1"]) <= set(table["id"])

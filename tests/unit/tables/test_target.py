@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vicinal.exceptions import TableError
+from vicinal.exceptions import TableError, TableWarning
 from vicinal.tables.training_table import class_labels, labels_like
 
 RNG = np.random.default_rng(0)
@@ -57,3 +57,11 @@ def test_unknown_labels_are_none():
         None,
         None,
     ]
+
+
+def test_labels_that_differ_in_white_space_are_merged_and_said():
+    column = pd.Series(["New York", " New  York", "Boston"] * 3, name="y")
+    with pytest.warns(TableWarning, match="'y': 1 label.*white space"):
+        labels = class_labels(column)
+    assert set(labels) == {"New York", "Boston"}
+    assert labels_like(column, np.unique(labels)).tolist() == labels.tolist()
