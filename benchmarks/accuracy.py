@@ -38,8 +38,8 @@ SKLEARN = (
     Table("digits", "sklearn:digits", "target"),
 )
 METHODS = (
-    "ANNClassifier", "single", "ANNClassifier 0.1", "CatBoost", "RBF-SVM", "forest", "LightGBM",
-    "EBM", "RealMLP", "xRFM", "K-NN", "NCA", "LMNN",
+    "ANNClassifier", "single", "ANNClassifier 0.1", "DeepANN", "CatBoost", "RBF-SVM", "forest",
+    "LightGBM", "EBM", "RealMLP", "xRFM", "K-NN", "NCA", "LMNN",
 )  # fmt: skip
 CONTEST = Contest(
     "The automatic classifier and its rivals",

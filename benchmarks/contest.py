@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from rivals import COVERAGE, METHODS
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # experiments/, which is not installed
 DATA = Path(os.environ.get("VICINAL_DATA", ROOT.parent / "shared" / "data"))
 MAX_ROWS = 3000
 FEWEST = 4  # rows of a class: smaller classes cannot be split and tuned

@@ -32,8 +32,8 @@ TABLES = (
     Table("diabetes", "sklearn:diabetes", "target", numbers=True),
 )
 METHODS = (
-    "ANNRegressor", "CatBoost regression", "LightGBM regression", "SVR", "forest regression",
-    "ridge", "RealMLP regression", "xRFM regression", "K-NN regression",
+    "ANNRegressor", "DeepANNRegressor", "CatBoost regression", "LightGBM regression", "SVR",
+    "forest regression", "ridge", "RealMLP regression", "xRFM regression", "K-NN regression",
 )  # fmt: skip
 CONTEST = Contest(
     "The automatic regressor and its rivals", TABLES, METHODS, ROOT / "results" / "regression.jsonl"

@@ -304,6 +304,18 @@ def _single(X: Any, y: np.ndarray, seed: int) -> Any:
     return vc.ANNClassifier("single", n_jobs=1).fit(X, y)
 
 
+def _deep(X: Any, y: np.ndarray, seed: int) -> Any:
+    from vicinal.deep import DeepANN
+
+    return DeepANN(random_state=seed, device="cpu").fit(X, y)
+
+
+def _deep_regressor(X: Any, y: np.ndarray, seed: int) -> Any:
+    from vicinal.deep import DeepANNRegressor
+
+    return DeepANNRegressor(random_state=seed, device="cpu").fit(X, y)
+
+
 def _automatic_regressor(X: Any, y: np.ndarray, seed: int) -> Any:
     import vicinal as vc
 
@@ -325,6 +337,8 @@ METHODS = {
     "EBM": Method(_ebm, False, f"defaults, {ONE_HOT}"),
     "RealMLP": Method(_realmlp, False, f"RealMLP-TD-S of pytabkit, {ONE_HOT}"),
     "xRFM": Method(_xrfm, False, f"defaults of pytabkit, {ONE_HOT}"),
+    "DeepANN": Method(_deep, False, "no setting, raw frame"),
+    "DeepANNRegressor": Method(_deep_regressor, True, "no setting, raw frame"),
     "ANNRegressor": Method(_automatic_regressor, True, "no setting, raw frame"),
     "K-NN regression": Method(_knn_regressor, True, f"K and weights tuned, {ONE_HOT}"),
     "ridge": Method(_ridge, True, f"penalty tuned, {ONE_HOT}"),

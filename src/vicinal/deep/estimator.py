@@ -40,8 +40,8 @@ class DeepANN(ClassifierMixin, NeighborNetwork):
     alpha, gamma, loss, plain, similar, normalize, distance
         The loss, see :class:`ANNLoss`. The defaults are −ln p of neighborhood components analysis
         with Euclidean distances that are not squared.
-    temperature : float or "auto", default=1.0
-        Of the loss. At 1 nearly all rows count for an untrained network, so that it learns coarse
+    temperature : float or "auto", default=3.0
+        Of the loss. At 3 nearly all rows count for an untrained network, so that it learns coarse
         differences before fine ones. "auto" gives the untrained embeddings a mean perplexity of 20.
     embedding : {"periodic", "piecewise"} or None, default="periodic"
         Learned embedding of every feature with more than two values: sines and cosines of learned
@@ -123,7 +123,7 @@ class DeepANN(ClassifierMixin, NeighborNetwork):
         plain: bool | Literal["dissimilar"] = True,
         similar: str | int = "all",
         distance: Literal["squared", "euclidean", "cosine"] = "euclidean",
-        temperature: float | str = 1.0,
+        temperature: float | str = 3.0,
         normalize: bool = False,
         embedding: EmbeddingName | None = "periodic",
         n_components: int = 128,
@@ -321,7 +321,7 @@ class DeepANNRegressor(RegressorMixin, NeighborNetwork):
         loss: Literal["squared", "absolute", "huber"] = "squared",
         *,
         distance: Literal["squared", "euclidean", "cosine"] = "euclidean",
-        temperature: float | str = 1.0,
+        temperature: float | str = 3.0,
         normalize: bool = False,
         embedding: EmbeddingName | None = "periodic",
         n_components: int = 128,
