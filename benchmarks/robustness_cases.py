@@ -3,9 +3,9 @@
 An outcome that begins with FAILED is a failure:
 
 * inputs: an error that is not a ValueError or TypeError raised by vicinal or by scikit-learn's
-  checks; an estimator that a refused fit has changed; numbers that are not finite; more than 60 s.
+  checks; an estimator that a refused fit has changed; numbers that are not finite; more than 60 s of CPU time.
 * files: an error other than ModelFileError on loading, any error in using what was loaded, an index
-  out of bounds in compiled code, more than 20 s.
+  out of bounds in compiled code, more than 20 s of CPU time.
 * interrupts: an estimator that is neither as before nor completely fitted anew.
 * kills, full disk: a model file that is not complete, or a temporary file that the next write
   leaves.
@@ -85,6 +85,16 @@ PARAMETERS: dict[str, list[Any]] = {
     "effort": [np.nan, -1.0, np.inf, "nonsense"],
     "max_time": [1e-3, np.nan, -1.0, "x"],
 }
+
+
+ODD: list[Any] = [np.nan, np.inf, -np.inf, -1, 0, 1, 2.5, "nonsense", None, []]
+"""For every other parameter that an estimator declares."""
+
+
+def odd_parameters(model: BaseEstimator) -> list[str]:
+    """The parameters that are given odd values."""
+    known = set(model.get_params(deep=False))
+    return sorted(known & (set(PARAMETERS) | set(getattr(model, "_constraints", {}))))
 
 
 @cache
@@ -179,9 +189,9 @@ def attack_input(seed: int, number: int, folder: Path) -> tuple[str, str]:
     rng = np.random.default_rng([seed, number, 1])
     name, model = pick_estimator(rng)
     X, y = samples(rng)
-    for key in rng.permutation(sorted(set(PARAMETERS) & set(model.get_params(deep=False)))):
+    for key in map(str, rng.permutation(odd_parameters(model))):
         if rng.random() < 0.12 and not (name == "ANNSearchCV" and key == "n_neighbors"):
-            model.set_params(**{str(key): _some(rng, PARAMETERS[str(key)])})
+            model.set_params(**{key: _some(rng, PARAMETERS.get(key, ODD))})
     before = dict(vars(model))
     with time_limit(60):
         try:
@@ -227,7 +237,7 @@ def use(model: Any, X: Any) -> str:
 
 
 class time_limit:  # noqa: N801
-    """Raise TimeoutError after some seconds."""
+    """Raise TimeoutError after some seconds of CPU time: other work on the machine is not ours."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -236,11 +246,11 @@ class time_limit:  # noqa: N801
         def give_up(signum: int, frame: object) -> None:
             raise TimeoutError(f"more than {self.seconds} s")
 
-        signal.signal(signal.SIGALRM, give_up)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        signal.signal(signal.SIGPROF, give_up)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
 
     def __exit__(self, *error: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 # ----------------------------------------------------------------------------------------- files
