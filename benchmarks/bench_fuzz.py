@@ -71,6 +71,10 @@ def specimens(folder: Path) -> list[bytes]:
         vc.ANNClassifier().fit(X.astype(np.float32), names),
         unfolded_committee(),
         search.fit(X, names),
+        vc.LFDA(2).fit(X, names),
+        vc.SCML(max_iter=20, random_state=0).fit(X, y),
+        vc.TableEncoder().fit(mixed_table(), names),
+        vc.ANNClassifier(random_state=0).fit(mixed_table(), names),
         TableModel.fit(example_table(), "y", settings=FitSettings(method="plain")),
         TableModel.fit(example_table(), "y", settings=FitSettings(method="gmml")),
     ]
@@ -89,8 +93,23 @@ def example_table() -> pd.DataFrame:
     return pd.DataFrame(X, columns=list("abcd")).assign(kind=kind, y=y)
 
 
+def mixed_table() -> pd.DataFrame:
+    """Columns of every kind: numbers, gaps, levels few and many, dates, one that says nothing."""
+    table = example_table().drop(columns="y")
+    rows = np.arange(len(table))
+    table["gap"] = np.where(rows % 5 == 0, np.nan, table["a"])
+    table["street"] = [f"s{row % 15:02d}" for row in rows]
+    table["day"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rows * 37, unit="h")
+    return table.assign(same=7.0)
+
+
 def use(model: Any, table: pd.DataFrame) -> None:
     """Predict, transform: whatever the model is for."""
+    if isinstance(model, vc.TableEncoder) or getattr(model, "encoder_", None) is not None:
+        # As below: a column that is missing now, or has other levels, is said as it should be.
+        with suppress(TableError):
+            getattr(model, "predict_proba", getattr(model, "transform", None))(mixed_table())
+        return
     if isinstance(model, TableModel):
         # A mutation may have renamed a column; that it is missing is said as it should be.
         with suppress(TableError):

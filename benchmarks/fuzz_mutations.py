@@ -124,6 +124,8 @@ def nest_deeply(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
 def edit_layout(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """Dtypes, shapes, places and names of tensors."""
     parts = Parts.of(data)
+    if not parts.entries:  # a model without arrays
+        return flip_bits(rng, data, other)
     name = pick(rng, list(parts.entries))
     entry = parts.entries[name]
     match int(rng.integers(7)):
@@ -171,6 +173,8 @@ def edit_document(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
 def edit_arrays(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """NaN, infinity, huge and negative numbers, indices out of range; checksum valid."""
     parts = Parts.of(data)
+    if not parts.entries:  # a model without arrays
+        return flip_bits(rng, data, other)
     arrays = {name: array.copy() for name, array in parts.arrays().items()}
     name = pick(rng, [n for n, a in arrays.items() if a.size] or list(arrays))
     array = arrays[name]
@@ -188,6 +192,8 @@ def edit_arrays(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
 def resize_arrays(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """An array with rows more or fewer, or of another dtype; everything else consistent."""
     parts = Parts.of(data)
+    if not parts.entries:  # a model without arrays
+        return flip_bits(rng, data, other)
     arrays = dict(parts.arrays())
     name = pick(rng, list(arrays))
     array = arrays[name]
