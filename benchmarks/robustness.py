@@ -61,7 +61,7 @@ def run_batch(section: str, seed: int, first: int, count: int) -> dict[str, Any]
             outcomes[f"{kind}: {summary}"] += 1
             if summary.startswith("FAILED"):
                 shown = FOLDERS.sub("", outcome)
-                failures.append(f"{section} {number} ({kind}): {shown}"[-3000:])
+                failures.append(f"{section} {number} ({kind}): {summary}\n{shown[-3000:]}")
     return {
         "section": section, "seed": seed, "first": first, "count": count,
         "seconds": round(time.perf_counter() - begin, 1),

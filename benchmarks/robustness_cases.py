@@ -3,7 +3,8 @@
 An outcome that begins with FAILED is a failure:
 
 * inputs: an error that is not a ValueError or TypeError raised by vicinal or by scikit-learn's
-  checks; an estimator that a refused fit has changed; numbers that are not finite; more than 60 s of CPU time.
+  checks; an estimator that a refused fit has changed; numbers that are not finite; more than 60 s
+  of CPU time.
 * files: an error other than ModelFileError on loading, any error in using what was loaded, an index
   out of bounds in compiled code, more than 20 s of CPU time.
 * interrupts: an estimator that is neither as before nor completely fitted anew.

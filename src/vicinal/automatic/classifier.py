@@ -28,8 +28,8 @@ from vicinal.learners.fit_input import check_labeled, store_fit, take_fit_metada
 from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
 from vicinal.learners.parameters import (
     CALLBACK,
+    N_JOBS,
     POSITIVE,
-    Number,
     OneOf,
     ParameterConstraints,
     Several,
@@ -148,7 +148,7 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         "members": OneOf((None,), Several(MEMBERS)),
         "effort": POSITIVE,
         "max_time": OneOf((None,), POSITIVE),
-        "n_jobs": OneOf((None,), Number(whole=True)),
+        "n_jobs": N_JOBS,
         "callback": CALLBACK,
     }
 

@@ -101,6 +101,8 @@ class Boosting:
         most = 2.0 * float(self.weights.sum())
         self.bases = np.vstack([self.bases, candidates])
         self.weights = np.append(self.weights, np.zeros(len(candidates)))
+        if len(self.weights) == 0:  # the line search found no weight worth having
+            return
         for _ in range(MAX_NEWTON):
             try:
                 step, slope = self._newton_step()

@@ -145,6 +145,12 @@ class GMML(PairLearner):
         L, regularized = self._solve(given.X.astype(np.float64) / unit, S, D)
         with np.errstate(over="ignore"):
             L = L * unit ** (2 * self.t - 1)  # M_t grows with the units to the power 4t − 2
+            reach = np.abs(L) @ np.abs(given.X.astype(np.float64)).max(axis=0)
+        if not np.isfinite(reach).all():
+            raise ValueError(
+                f"The largest value of X is {np.abs(given.X).max():.3g}, and float64 cannot hold "
+                "GMML's transform of it; divide X by a large number"
+            )
         outcome = {
             "components_": in_units_of_data(L, 1.0, given.X.dtype),
             "regularized_": regularized,

@@ -180,7 +180,9 @@ class Residuals:
         push = w * (1.0 - np.divide(near, far, where=far > 0, out=np.ones_like(far)))
         LG = (A[violated].T * pull) @ self.near[violated]
         LG += (C[violated].T * push) @ self.far[violated]
-        _, log_det = np.linalg.slogdet(L)
+        sign, log_det = np.linalg.slogdet(L)
+        if sign == 0:
+            return np.inf, np.zeros_like(L)
         divergence = float((L * L).sum() - 2.0 * log_det - len(L))
         value = float(w @ (near - far) ** 2) + divergence
         return value, 2.0 * (LG + L - np.linalg.inv(L).T)

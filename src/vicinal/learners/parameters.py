@@ -63,6 +63,18 @@ class Number:
 
 
 @dataclass(frozen=True)
+class JobCount:
+    """A number of threads or processes, as joblib counts them: -1 is one per core."""
+
+    words = "a whole number other than 0"
+
+    def check(self, name: str, value: object) -> None:
+        Number(whole=True).check(name, value)
+        if value == 0:
+            raise InvalidParameter(f"{name} == 0, must be {self.words}")
+
+
+@dataclass(frozen=True)
 class ArrayGiven:
     """Anything array-like; its shape is checked where it is used."""
 
@@ -155,6 +167,7 @@ OPTIONAL_COUNT = OneOf((None,), COUNT)
 POSITIVE = Number(0, above_low=True)
 NOT_NEGATIVE = Number(0)
 CALLBACK = OneOf((None,), Function())
+N_JOBS = OneOf((None,), JobCount())
 
 
 class Constrained(Protocol):

@@ -22,7 +22,7 @@ from vicinal.learners.descent import show_log
 from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit, take_fit_metadata
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.neighbor_learner import NeighborLearner
-from vicinal.learners.parameters import check_choice
+from vicinal.learners.parameters import N_JOBS, check_choice
 from vicinal.search.fold_search import (
     FoldSearch,
     SearchResults,
@@ -194,6 +194,7 @@ class ANNSearchCV(
         """
         check_choice("search", self.search, ("separate", "grid"))
         check_choice("rule", self.rule, ("vote", "class_mean"))
+        N_JOBS.check("n_jobs", self.n_jobs)
         estimator = check_learner(self.estimator)
         separate = self.search == "separate"
         grid = make_grid(estimator, self.alphas, self.gammas, separate=separate)

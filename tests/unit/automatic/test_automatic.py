@@ -459,6 +459,7 @@ def test_float32_frames_and_names():
         ({"members": []}, "members"),
         ({"max_time": -1}, "max_time"),
         ({"n_jobs": "all"}, "n_jobs"),
+        ({"n_jobs": 0}, "n_jobs == 0, must be a whole number other than 0"),
     ],
 )
 def test_bad_parameters_are_said_before_any_work(parameters, message):

@@ -8,8 +8,11 @@ from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, SaturatedStartWarning
-from vicinal.learners import triplet_margins as composition
-from vicinal.learners.boostmetric import BoostMetric
+from vicinal.learners import rank_one_metrics as composition
+from vicinal.learners.boostmetric import LOSSES as LOSS
+from vicinal.learners.boostmetric import Boosting, BoostMetric
+from vicinal.learners.rank_one_metrics import TripletSums
+from vicinal.supervision import nearest_triplets
 
 VARIANTS = ["stagewise", "corrective"]
 LOSSES = ["exponential", "logistic"]
@@ -204,3 +207,11 @@ def test_no_price_on_the_trace_is_possible():
     for loss in LOSSES:
         learner = BoostMetric(0.0, loss=loss).fit(*blobs())
         assert np.isfinite(learner.components_).all()
+
+
+def test_without_a_price_a_line_search_may_find_no_weight():
+    """The leading eigenvalue is above v = 0 by rounding only; then there is nothing to correct."""
+    X, y = blobs()
+    boosting = Boosting(TripletSums(X, nearest_triplets(X, y, 1, 1)), LOSS["exponential"], 0.0)
+    boosting.correct(np.empty((0, X.shape[1])), 1e-9)
+    assert len(boosting.weights) == 0

@@ -142,3 +142,17 @@ def test_both_kinds_of_pairs_are_needed(data):
 def test_covariance_prior_needs_samples_that_differ():
     with pytest.raises(ValueError, match="samples that differ"):
         GMML(prior="covariance").fit(np.ones((6, 2)), np.arange(6) % 2)
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_rows_whose_transform_would_overflow_are_refused(constrained):
+    """With t = ½, M does not depend on the units: a transform is as large as the data."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    X[0, 0] = 1.7e308
+    X[:, 1] *= 1e-300
+    learner = GMML(t=0.9, n_pairs=60 if constrained else None, random_state=0)
+    with pytest.raises(ValueError, match="divide X by a large number"):
+        learner.fit(X, y)
+    assert not hasattr(learner, "components_")
+    assert np.isfinite(learner.fit(X * 1e-308, y).transform(X * 1e-308)).all()

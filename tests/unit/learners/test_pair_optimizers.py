@@ -218,3 +218,9 @@ def test_triplets_and_quadruplets_are_predicted_by_distances():
     assert not learner.predict_triplets(X[[[0, 1, 1]]]).any()  # a tie does not hold
     with pytest.raises(ValueError, match=r"triplets must have shape \(n_triplets, 3, 13\)"):
         learner.predict_triplets(X[PAIRS])
+
+
+def test_lsml_is_infinite_at_a_singular_metric():
+    value, gradient = PROBLEMS["LSML"][0].value_and_gradient(np.diag(np.r_[0.0, np.ones(12)]))
+    assert value == np.inf
+    assert not gradient.any()

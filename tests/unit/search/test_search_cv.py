@@ -238,6 +238,8 @@ def test_pnca_has_no_gamma(wine):
     assert search.best_estimator_.alpha == search.best_params_["alpha"]
     with pytest.raises(ValueError, match="PNCA has no gamma"):
         ANNSearchCV(learner, gammas=[1.0]).fit(X, y)
+    with pytest.raises(ValueError, match="n_jobs == 0"):
+        ANNSearchCV(learner, n_jobs=0).fit(X, y)
 
 
 def test_defaults_follow_the_estimator(wine):
