@@ -1,5 +1,8 @@
 """vicinal learns the distance that a nearest-neighbor model needs."""
 
+import vicinal.interrupted_import  # noqa: F401  Ctrl-C from here on
+
+# isort: split
 from vicinal import plot, supervision
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.features.table_encoder import TableEncoder

@@ -13,6 +13,8 @@ from pathlib import Path
 
 PREFIX, SUFFIX = ".vicinal-", ".tmp"
 """How the names of temporary files begin and end."""
+LEAST_SPACE = 100_000
+"""Bytes that a disk has free before a file is begun."""
 
 
 @contextmanager
@@ -85,9 +87,12 @@ def check_folder(path: str | os.PathLike[str], sign: str) -> None:
 
 def check_place(path: str | os.PathLike[str]) -> None:
     """Raise OSError if :func:`whole_file` could not write there: better known before the work."""
-    unfinished, lock = _locked_temporary(_resolved(path))
+    target = _resolved(path)
+    unfinished, lock = _locked_temporary(target)
     os.close(lock)
     unfinished.unlink()
+    if shutil.disk_usage(target.parent).free < LEAST_SPACE:
+        raise OSError(errno.ENOSPC, "the disk is full", str(path))
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:

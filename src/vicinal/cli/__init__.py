@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from vicinal.interrupted_import import listen_again
+
 
 def main() -> None:
     """Run the command line; the exit code is 0, 1 (failure), 2 (usage) or 130 (Ctrl-C)."""
@@ -14,5 +16,7 @@ def main() -> None:
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'vicinal[cli]'")
     except KeyboardInterrupt:
+        print("interrupted; nothing was written", file=sys.stderr)
         sys.exit(130)
+    listen_again()
     app()

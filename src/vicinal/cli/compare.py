@@ -130,8 +130,12 @@ def compare(
     except KeyboardInterrupt:
         interrupted = True
     _tell(_standings(trials), len(comparison.table), len(folds), output)
+    done = min(len(of_method) for of_method in trials.values())
     if interrupted:
-        raise KeyboardInterrupt("interrupted; the table shows what was done before")
+        raise KeyboardInterrupt(
+            f"interrupted; the table shows what was done before: {done} of {len(folds)} folds of "
+            "every method"
+        )
 
 
 def _run(
@@ -204,11 +208,12 @@ def _tell(standings: list[Standing], n_rows: int, n_folds: int, output: Output) 
             f"{100 * s.accuracy:.2f}",
             f"{100 * s.spread:.2f}",
             f"{s.fit_seconds:.2f}",
+            f"{len(s.accuracies)}/{n_folds}",
             "time was up" if s.timed_out else "",
         )
         for s in standings
     ]
-    names = ["rank", "method", "accuracy, %", "spread", "fit, s", ""]
+    names = ["rank", "method", "accuracy, %", "spread", "fit, s", "folds", ""]
     output.say(f"{n_rows} rows, {n_folds} outer folds")
     output.table(names, rows)
     output.document({"rows": n_rows, "splits": n_folds, "methods": [asdict(s) for s in standings]})

@@ -60,6 +60,10 @@ def fit(
     effort: Annotated[
         float, typer.Option(help="Of auto and single: 2 tunes on twice the rows.")
     ] = 1.0,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(metavar="balanced", help="Of auto and single: all classes count the same."),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -97,6 +101,7 @@ def fit(
         keep=tuple(keep or ()),
         max_time=seconds_of(max_time),
         effort=effort,
+        class_weight=class_weight,
         seed=seed,
         types=tuple(types or ()),
         separator=separator,
@@ -121,6 +126,12 @@ def _check_usage(request: FitRequest) -> None:
         raise typer.BadParameter("there is nothing to add without --holdout", param_hint="--refit")
     if request.effort != 1.0 and method not in ("auto", "single"):
         raise typer.BadParameter("only --method auto and single have one", param_hint="--effort")
+    if request.class_weight not in (None, "balanced"):
+        raise typer.BadParameter("use balanced", param_hint="--class-weight")
+    if request.class_weight is not None and method not in ("auto", "single"):
+        raise typer.BadParameter(
+            "only --method auto and single take it", param_hint="--class-weight"
+        )
     if request.effort <= 0:
         raise typer.BadParameter("use a number above 0", param_hint="--effort")
     if request.report is not None and method == "plain":

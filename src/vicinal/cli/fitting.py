@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vicinal.cli.class_scores import class_table, score_lines, score_texts
 from vicinal.cli.options import kinds_of, reading_of, require_column
 from vicinal.cli.output import (
     Output,
@@ -22,12 +24,12 @@ from vicinal.cli.output import (
     column_lines,
     column_text,
     dropped_rows,
-    percent,
     remarked_warnings,
     show_duration,
 )
 from vicinal.exceptions import TableError
 from vicinal.model_file import save
+from vicinal.tables.holdout import judge
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import NamedColumns, TableModel
@@ -40,8 +42,12 @@ from vicinal.tables.training_table import (
     prepare_training,
 )
 from vicinal.validation.folds import hold_out
-from vicinal.validation.scores import wilson_interval
+from vicinal.validation.schedule import Deadline, Schedule
 from vicinal.version import __version__
+
+SHOWN_CLASSES = 20
+JUDGING_SHARE = 0.25
+"""Of --max-time, where there are rows to judge by."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class FitRequest:
     keep: tuple[str, ...] = ()
     max_time: float | None = None
     effort: float = 1.0
+    class_weight: str | None = None
     seed: int = 0
     types: tuple[str, ...] = ()
     separator: str | None = None
@@ -125,11 +132,15 @@ def _shown_name(value: object) -> str:
 
 def run_fit(request: FitRequest, output: Output) -> None:
     """Fit, write and tell; KeyboardInterrupt with a message after the best so far is written."""
+    deadline = Deadline.after(request.max_time)
     parts = _read(request, output)
-    fitted = _fit(request, parts.train)
-    judged = None if parts.test is None else judge(fitted.model, fitted.plain, parts.test)
+    _tell_plan(parts, output)
+    fitted = _fit(request, parts.train, _shortened(deadline, parts.test, request.refit))
+    judged = None
+    if parts.test is not None and not fitted.interrupted:
+        judged = _judged(fitted, parts.test, deadline)
     if request.refit and not fitted.interrupted:
-        fitted = _refit(request, fitted, parts.everything)
+        fitted = _refit(request, fitted, parts.everything, deadline)
     model = replace(fitted.model, provenance=_provenance(request, fitted, judged))
     save(model, request.out)
     _tell(request, output, replace(fitted, model=model), judged)
@@ -177,13 +188,33 @@ def _read(request: FitRequest, output: Output) -> Parts:
     return Parts(train, known.iloc[test_rows], known)
 
 
-def _fit(request: FitRequest, train: TrainingTable) -> Fitted:
+def _tell_plan(parts: Parts, output: Output) -> None:
+    """What will be done to each column, and the classes, before it is done."""
+    for line in column_lines(parts.train.encoder.columns_):
+        output.say(line)
+    counts = Counter(parts.train.rows.y.tolist())
+    shown = [f"{label} {count:,}" for label, count in counts.most_common(SHOWN_CLASSES)]
+    more = f", and {len(counts) - SHOWN_CLASSES} more" if len(counts) > SHOWN_CLASSES else ""
+    output.say(f"classes   {', '.join(shown)}{more}")
+    output.flush()
+
+
+def _shortened(deadline: Deadline, test: pd.DataFrame | None, refit: bool) -> float | None:
+    """Seconds for the fit: of those that are left, some are for judging and for another fit."""
+    remaining = deadline.remaining
+    if remaining is None:
+        return None
+    share = (1.0 - JUDGING_SHARE * (test is not None)) / (1 + refit)
+    return max(share * remaining, 1e-3)
+
+
+def _fit(request: FitRequest, train: TrainingTable, seconds: float | None) -> Fitted:
     """All candidates until the last, or until Ctrl-C."""
     found: list[TableModel] = []
     start, interrupted = monotonic(), False
     with collected_warnings() as warnings, ProgressBar() as bar:
         settings = FitSettings(
-            request.method, request.seed, request.max_time, request.effort, listener=bar
+            request.method, request.seed, seconds, request.effort, request.class_weight, bar
         )
         try:
             found.extend(TableModel.candidates(train, request.roles, settings=settings))
@@ -194,10 +225,13 @@ def _fit(request: FitRequest, train: TrainingTable) -> Fitted:
     return Fitted(found[-1], found[0], monotonic() - start, warnings, interrupted)
 
 
-def _refit(request: FitRequest, fitted: Fitted, everything: pd.DataFrame) -> Fitted:
+def _refit(
+    request: FitRequest, fitted: Fitted, everything: pd.DataFrame, deadline: Deadline
+) -> Fitted:
     """The same on all rows; interrupted, the judged model remains the best."""
     try:
-        again = _fit(request, prepare_training(everything, request.roles))
+        data, remaining = prepare_training(everything, request.roles), deadline.remaining
+        again = _fit(request, data, None if remaining is None else max(remaining, 1e-3))
     except KeyboardInterrupt:
         return replace(fitted, interrupted=True)
     if again.interrupted:
@@ -225,19 +259,24 @@ def _tell(
     request: FitRequest, output: Output, fitted: Fitted, judged: dict[str, Any] | None
 ) -> None:
     model, facts = fitted.model, fitted.model.provenance
-    for line in column_lines(model.columns):
-        output.say(line)
     took = show_duration(fitted.seconds)
     up = "; the time was up: this is the best so far" if facts["timed_out"] else ""
     output.say(f"model     {facts['how']} ({took}{up})")
-    accuracy, plain = facts["cross_validated_accuracy"], facts["plain_cross_validated_accuracy"]
-    if accuracy is not None:
-        output.say(f"accuracy  {percent(accuracy)} cross-validated; plain K-NN {percent(plain)}")
+    if facts["out_of_fold"] is not None:
+        for line in score_lines("accuracy", facts["out_of_fold"], facts["plain_out_of_fold"]):
+            output.say(line)
     if judged is not None:
-        low, high = map(percent, judged["interval"])
-        right, plain = percent(judged["accuracy"]), percent(judged["plain_accuracy"])
-        rows = f"{judged['rows']} rows right (95 % interval {low} to {high})"
-        output.say(f"held out  {right} of {rows}; plain K-NN {plain}")
+        for line in score_lines("held out", judged, judged["plain"]):
+            output.say(line)
+        if judged["of_rows"] > judged["rows"]:
+            output.say(
+                f"          judged by {judged['rows']:,} of {judged['of_rows']:,} rows: time"
+            )
+    scores = judged or facts["out_of_fold"]
+    if scores is not None:
+        output.say()
+        output.table(*class_table(scores))
+        output.say()
     for text in [] if output.as_json else fitted.warnings:  # they are in the document
         output.remark(f"note: {text}")
     apart = request.holdout and not (request.refit and not fitted.interrupted)
@@ -284,6 +323,7 @@ def _write_page(
             title=f"{request.target} of {_shown_name(request.train)}",
             reasons={"K": f"{model.provenance['how']}."},
             provenance={
+                **score_texts(model.provenance["held_out"] or model.provenance["out_of_fold"]),
                 "Command": model.provenance["command"],
                 "Seed": str(request.seed),
                 "Columns": [f"{e.name}: {column_text(e)}" for e in model.columns],
@@ -314,26 +354,17 @@ def check_test(train: TrainingTable, test: pd.DataFrame, roles: ColumnRoles) -> 
     ]
 
 
-def judge(model: TableModel, plain: TableModel, test: pd.DataFrame) -> dict[str, Any]:
-    """Accuracy on held-out rows, with its 95 % interval, and that of plain K-NN.
+def _judged(fitted: Fitted, test: pd.DataFrame, deadline: Deadline) -> dict[str, Any] | None:
+    """The scores on held-out rows, with plain K-NN as on the page; None where Ctrl-C ends it."""
+    from vicinal.reporting.evaluation import plain_voter
 
-    Plain K-NN is that of the page (its K by leave-one-out), so that both say the same; unless
-    plain K-NN is what was asked for.
-    """
-    from vicinal.reporting.evaluation import plain_predictions
+    model = fitted.model
+    try:
+        plain = None
+        if model is not fitted.plain:
+            plain = plain_voter(model.training_rows, np.searchsorted(model.classes, model.labels))
 
-    truth = labels_like(test[model.target], model.classes)
-    X = model.prepare(test, ignore_unseen=True)
-    right = model.predicted(X) == truth
-    plain_right = right
-    if model is not plain:
-        labels, codes = np.unique(model.labels, return_inverse=True)
-        predicted, _ = plain_predictions(model.training_rows, codes, X)
-        plain_right = labels[predicted] == truth
-    hits, n = int(right.sum()), len(truth)
-    return {
-        "rows": n,
-        "accuracy": hits / n,
-        "interval": list(wilson_interval(hits, n)),
-        "plain_accuracy": float(plain_right.mean()),
-    }
+        with ProgressBar() as bar:
+            return judge(model, plain, test, Schedule(deadline, listener=bar))
+    except KeyboardInterrupt:
+        return None

@@ -51,6 +51,10 @@ class Output:
         """A line on stderr, beside a result on stdout that does not say it."""
         self._err.print(visible(text), soft_wrap=True)
 
+    def flush(self) -> None:
+        """Let a pipe have what was said so far."""
+        sys.stdout.flush()
+
     def table(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for people: numbers to the right, the rest to the left."""
         if self.as_json:

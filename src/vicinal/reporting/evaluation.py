@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
@@ -168,11 +168,16 @@ def _refitted(fitted: FittedModel, X: Any, y: LabelValues, rows: IndexArray) -> 
 
 def plain_predictions(A: FloatArray, codes: IndexArray, Q: FloatArray) -> tuple[IndexArray, int]:
     """Codes that plain K-NN on the rows A (n, d) predicts for Q (q, d), and its K."""
+    voter = plain_voter(A, codes)
+    return np.asarray(voter.predict(Q), dtype=np.intp), int(voter[-1].n_neighbors)
+
+
+def plain_voter(A: FloatArray, codes: IndexArray) -> Pipeline:
+    """Plain K-NN on the rows A (n, d), standardized, with K by leave-one-out."""
     scaler = StandardScaler().fit(A)
     S = scaler.transform(A)
     k = left_out_k(S, codes)
-    voter = ClassMeanKNN(k, rule="vote").fit(S, codes)
-    return np.asarray(voter.predict(scaler.transform(Q)), dtype=np.intp), k
+    return make_pipeline(scaler, ClassMeanKNN(k, rule="vote").fit(S, codes))
 
 
 def left_out_k(S: FloatArray, codes: IndexArray) -> int:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from vicinal._typing import IndexArray
 from vicinal.exceptions import TableError, TableWarning, warn_user
-from vicinal.features.column_encoding import ColumnKind
+from vicinal.features.column_codes import DroppedCode
+from vicinal.features.column_encoding import ColumnKind, ColumnPlanner
 from vicinal.features.table_encoder import EncodedSamples, TableEncoder
-from vicinal.features.table_values import MISSING, cell_text
+from vicinal.features.table_values import MISSING, cell_text, read_columns
 from vicinal.validation.out_of_fold import Rows
 
 FEW_VALUES = 20
@@ -185,6 +186,12 @@ def prepare_training(frame: pd.DataFrame, roles: ColumnRoles) -> TrainingTable:
 def _kinds(features: pd.DataFrame, roles: ColumnRoles) -> dict[str, ColumnKind]:
     """The kinds that are given, and those by which columns are kept."""
     kept: dict[str, ColumnKind] = {}
+    for column in read_columns(features[[n for n in roles.keep if n in features.columns]]):
+        code = ColumnPlanner(None, MANY_VALUES).encoding(column, None).code
+        if not isinstance(code, DroppedCode):
+            raise TableError(f"--keep {column.name} does nothing: the column is used anyway")
+        if len(set(column.texts().tolist())) < 2:
+            raise TableError(f"--keep {column.name}: {code}, and says nothing")
     for name in roles.keep:
         if name in roles.kinds or name in roles.names:
             raise TableError(f"--keep {name}: the column has another role, or a kind by --type")

@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 import vicinal as vc
 from vicinal.model_file import load
@@ -284,3 +285,68 @@ def test_a_training_table_whose_name_is_not_utf_8(folder, run):
     result = run("fit", name, *COLUMNS, "--method", "plain")
     assert result.exit_code == 0
     assert load("model.vicinal").provenance["data"] == "train-\N{REPLACEMENT CHARACTER}.csv"
+
+
+def test_the_plan_and_the_classes_are_said_before_the_work(folder, run, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vicinal.tables.table_model.TableModel.candidates", stop)
+    result = run("fit", "train.csv", *COLUMNS)
+    assert result.exit_code == 130
+    assert "soil: one-hot" in result.stdout
+    assert "classes   " in result.stdout
+    assert "well " in result.stdout
+    assert "poorly " in result.stdout
+
+
+def test_scores_are_those_of_the_predictions(folder, ask, plants):
+    told = ask("fit", "train.csv", *COLUMNS, "--method", "nca", "--holdout", "0.3")
+    model = load(folder / "model.vicinal")
+    rest = plants[:100][~plants["plant"][:100].isin(model.ids)]
+    P = model.predict_proba(rest)
+    held_out = told["held_out"]
+    assert held_out["rows"] == held_out["of_rows"] == len(rest)
+    assert held_out["log_loss"] == pytest.approx(log_loss(rest["grows"], np.maximum(P, 1e-15)))
+    expected = balanced_accuracy_score(rest["grows"], model.predict(rest))
+    assert held_out["balanced_accuracy"] == pytest.approx(expected)
+    assert held_out["roc_auc"] == pytest.approx(roc_auc_score(rest["grows"] == "well", P[:, 1]))
+    assert [one["label"] for one in held_out["classes"]] == ["poorly", "well"]
+    assert told["out_of_fold"]["rows"] == told["plain_out_of_fold"]["rows"]
+
+
+def test_for_rare_classes_balanced_accuracy_comes_first(folder, run):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    pd.DataFrame({"x": x, "y": np.where(x > 1.6, "yes", "no")}).to_csv("rare.csv", index=False)
+    text = run("fit", "rare.csv", "--target", "y", "--class-weight", "balanced").stdout
+    line = next(line for line in text.splitlines() if line.startswith("accuracy"))
+    assert "balanced accuracy" in line
+    assert "said first because class 'yes' has" in text
+    assert run("fit", "rare.csv", "--target", "y", "--class-weight", "up").exit_code == 2
+
+
+@pytest.mark.parametrize(("column", "words"), [("height", "used anyway"), ("planet", "constant")])
+def test_keep_that_does_nothing_is_an_error(folder, run, column, words):
+    result = run("fit", "train.csv", *COLUMNS, "--keep", column)
+    assert result.exit_code == 1
+    assert words in result.stderr
+
+
+def test_kinds_can_be_given(folder, run):
+    words = ["--type", "width=drop", "--type", "planet=category", "--missing", "sand,-"]
+    result = run("fit", "train.csv", *COLUMNS, "--method", "gmml", *words)
+    assert "width: dropped: as asked for" in result.stdout
+    assert "clay, loam, (missing)" in result.stdout
+    command = load("model.vicinal").provenance["command"]
+    assert "--type width=drop" in command
+    assert run("fit", "train.csv", *COLUMNS, "--type", "width=numeric").exit_code == 2
+    assert run("fit", "train.csv", *COLUMNS, "--type", "nope=drop").exit_code == 2
+
+
+def test_a_judge_stops_when_the_time_is_up(folder, plants, run, monkeypatch):
+    monkeypatch.setattr("vicinal.tables.holdout.FIRST_ROWS", 5)
+    words = ["--method", "plain", "--holdout", "0.3", "--max-time", "0.001s"]
+    result = run("fit", "train.csv", *COLUMNS, *words)
+    assert result.exit_code == 0
+    assert "judged by 5 of " in result.stdout

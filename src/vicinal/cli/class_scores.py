@@ -1,0 +1,79 @@
+"""Scores of classes as text: what is said first, and the table of the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vicinal.cli.output import percent
+from vicinal.validation.scores import RARE_SHARE
+
+SHOWN_CLASSES = 30
+
+
+def score_lines(name: str, scores: dict[str, Any], plain: dict[str, Any]) -> list[str]:
+    """Accuracy, or balanced accuracy where a class is rare, beside that of plain K-NN."""
+    low, high = map(percent, scores["interval"])
+    right = (
+        f"{percent(scores['accuracy'])} of {scores['rows']:,} rows right (95 % interval {low} to "
+        f"{high}); plain K-NN {percent(plain['accuracy'])} of the same rows"
+    )
+    balanced = (
+        f"{percent(scores['balanced_accuracy'])} balanced accuracy; plain K-NN "
+        f"{percent(plain['balanced_accuracy'])}"
+    )
+    rare = rare_class(scores)
+    first, second = (right, balanced) if rare is None else (balanced, right)
+    area = "" if scores["roc_auc"] is None else f"ROC AUC {scores['roc_auc']:.3f}, "
+    lines = [f"{name:<10}{first}", f"{'':<10}{second}"]
+    if rare is not None:
+        lines.insert(1, f"{'':<10}said first because {rare}: accuracy says little about it")
+    return [*lines, f"{'':<10}{area}log-loss {scores['log_loss']:.4f}"]
+
+
+def rare_class(scores: dict[str, Any]) -> str | None:
+    """Which class is rare, if one is."""
+    there = [one for one in scores["classes"] if one["rows"]]
+    rarest = min(there, key=lambda one: one["rows"])
+    if rarest["rows"] * len(there) >= RARE_SHARE * scores["rows"]:
+        return None
+    return f"class {rarest['label']!r} has {percent(rarest['rows'] / scores['rows'])} of the rows"
+
+
+def class_table(scores: dict[str, Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Names and rows of a table: precision, recall and F1 of every class."""
+    rows = [
+        (
+            str(one["label"]),
+            one["rows"],
+            *(
+                "–" if one[key] is None else percent(one[key])
+                for key in ("precision", "recall", "f1")
+            ),
+        )
+        for one in scores["classes"][:SHOWN_CLASSES]
+    ]
+    more = len(scores["classes"]) - SHOWN_CLASSES
+    if more > 0:
+        rows.append((f"and {more} more; --json lists them all", "", "", "", ""))
+    return ["class", "rows", "precision", "recall", "F1"], rows
+
+
+def score_texts(scores: dict[str, Any] | None) -> dict[str, str | list[str]]:
+    """The same for the page."""
+    if scores is None:
+        return {}
+    balanced = f"{percent(scores['balanced_accuracy'])} of {scores['rows']:,} rows"
+    rare = rare_class(scores)
+    if rare is not None:
+        balanced += f"; the figure to look at, because {rare}"
+    area = "" if scores["roc_auc"] is None else f"ROC AUC {scores['roc_auc']:.3f}, "
+    names, rows = class_table(scores)
+    lines = [
+        f"{row[0]}: " + ", ".join(f"{n} {v}" for n, v in zip(names[1:], row[1:], strict=True))
+        for row in rows
+    ]
+    return {
+        "Balanced accuracy": balanced,
+        "Probabilities": f"{area}log-loss {scores['log_loss']:.4f}",
+        "Classes": lines,
+    }
