@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.committee import (
@@ -37,7 +38,7 @@ from vicinal.features.target_statistics import TargetFeatures
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample
 from vicinal.validation.schedule import Schedule, run_tasks
 from vicinal.voting.forest import Forest
-from vicinal.voting.row_weights import probabilities
+from vicinal.voting.row_weights import RowWeights, probabilities
 from vicinal.voting.votes import LEAVES
 
 N_FOLDS = 5
@@ -48,8 +49,6 @@ TUNING_ROWS = 4000
 """Rows that are tuned on at effort 1; the cost of a descent grows with their square."""
 TREES = 500
 """Trees of a member, over all folds."""
-LEAF_SIZES = (1, 5)
-"""Rows that a leaf has at least."""
 FOREST = "forest"
 MEMBERS = ("linear", "hat", "forest")
 """Kinds of members; a metric of hat functions is of the second one."""
@@ -76,6 +75,9 @@ class OutOfFold:
     """Of the calibration."""
     before: FloatArray | None = None
     """The same before calibration, if there was one."""
+    folds: Sequence[Fold] = ()
+    weights: Sequence[csr_array] = ()
+    """Of every fold, where they are kept: row weights (test rows, t)."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class AutomaticFit:
         judge = Judge(self._samples, self._folds, paths.metrics, forests)
         scores = judge.neighbor_scores(schedule)
         voters, in_committee = self._samples.voters, self._mode == "committee"
-        if (in_committee or voters.lines_alone) and not schedule.deadline.is_over():
+        if not (voters.plain_single and not in_committee) and not schedule.deadline.is_over():
             scores = judge.with_lines(scores, schedule)
         if forests:
             scores = judge.with_forests(scores, schedule)
@@ -214,12 +216,12 @@ class AutomaticFit:
             n_trees = max(1, TREES // f)
             return Forest.grow(voters.tree(leaf), n_trees, features, targets, weights, seed)
 
-        tasks = [(leaf, fold) for leaf in LEAF_SIZES for fold in range(f)]
+        tasks = [(leaf, fold) for leaf in samples.voters.leaf_sizes for fold in range(f)]
         with _quiet():
             grown = run_tasks(grow, tasks, schedule)
         return {
             MetricName(FOREST, leaf): grown[i * f : (i + 1) * f]
-            for i, leaf in enumerate(LEAF_SIZES)
+            for i, leaf in enumerate(samples.voters.leaf_sizes)
         }
 
     def _committee(self, judge: Judge, scores: Scores) -> _Decision:
@@ -241,18 +243,31 @@ class AutomaticFit:
         # Distances between rows need a metric, even if only forests vote.
         factors = [L for name in seats[False] for L in judge.metrics[name]]
         factors = factors or judge.metrics[MetricName(EUCLID, 0)][:1]
-        mean = np.tensordot(weights, shares, axes=1)
-        strength = voters.calibration(mean)
-        before, after = (
-            probabilities(voters.calibrated(mean, by), voters.prior)
-            for by in (voters.no_calibration, strength)
-        )
         return _Decision(
             _stack(factors),
             chosen,
-            OutOfFold(after, strength, before),
+            self._out_of_fold(judge, scores, seated),
             [forest for name in seats[True] for forest in judge.forests[name]] or None,
         )
+
+    def _out_of_fold(
+        self, judge: Judge, scores: Scores, seated: Sequence[tuple[Candidate, float]]
+    ) -> OutOfFold:
+        """Calibrated predictions of these members out of fold."""
+        voters = self._samples.voters
+        mean = np.sum([w * judge.shares(scores, c) for c, w in seated], axis=0)
+        strength, before = voters.no_calibration, None
+        if self._mode == "committee" or not voters.plain_single:
+            strength = voters.calibration(mean)
+            before = probabilities(voters.calibrated(mean, voters.no_calibration), voters.prior)
+        after = probabilities(voters.calibrated(mean, strength), voters.prior)
+        if not voters.keeps_weights:
+            return OutOfFold(after, strength, before)
+        kept = []
+        for f in range(len(self._folds)):
+            parts = ((w, judge.row_weights(scores, c, f)) for c, w in seated)
+            kept.append(RowWeights.weighted_sum(parts).to_sparse(len(mean)))
+        return OutOfFold(after, strength, before, self._folds, kept)
 
     def _eligible(self, scores: Scores) -> list[Candidate]:
         """The best candidates of the kinds that are wanted, and all forests."""
@@ -272,8 +287,7 @@ class AutomaticFit:
         else:
             descent = next(d for d in descents_in(parts) if d.name == name)
             L = metric_path(parts[descent.space], descent, iterates=(iterate,)).iterates[iterate]
-        P = probabilities(judge.shares(scores, best), voters.prior)
-        oof = OutOfFold(P, voters.no_calibration)
+        oof = self._out_of_fold(judge, scores, [(best, 1.0)])
         return _Decision(L[None], [_choice(best, 1.0, (0,))], oof)
 
 

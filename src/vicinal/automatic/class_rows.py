@@ -40,9 +40,11 @@ class ClassRows(VotingRows):
     )
     iterates: ClassVar[tuple[int, ...]] = (2, 5, 10, 20, 40)
     lines: ClassVar[tuple[VoteName, ...]] = (LOCAL_LINEAR,)
-    lines_alone: ClassVar[bool] = False
+    plain_single: ClassVar[bool] = True
     no_calibration: ClassVar[float] = 1.0
     loss_names: ClassVar[tuple[str, ...]] = ("error", "log_loss")
+    leaf_sizes: ClassVar[tuple[int, ...]] = (1, 5)
+    keeps_weights: ClassVar[bool] = False
 
     @property
     def strata(self) -> IndexArray:

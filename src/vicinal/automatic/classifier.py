@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.automatic_fit import MEMBERS, AutomaticFit, TuningOutcome, TuningProgress
+from vicinal._typing import FloatArray
+from vicinal.automatic.automatic_fit import TuningOutcome, TuningProgress
 from vicinal.automatic.class_rows import ClassRows, calibration_error
+from vicinal.automatic.class_voting import ClassVotingModel
 from vicinal.automatic.description import describe
-from vicinal.automatic.voting_model import OptionalTransformer, VotingModel
-from vicinal.exceptions import TimeLimitWarning
-from vicinal.features.identifiers import warn_of_identifiers
-from vicinal.features.table_encoder import EncodedSamples, encode_samples
-from vicinal.learners.blas_threads import single_threaded_blas
-from vicinal.learners.descent import logger, show_log
-from vicinal.learners.fit_input import check_labeled, store_fit, take_fit_metadata
-from vicinal.learners.labeled_data import encode_groups, encode_labels, row_weights
-from vicinal.learners.parameters import (
-    CALLBACK,
-    N_JOBS,
-    POSITIVE,
-    OneOf,
-    ParameterConstraints,
-    Several,
-    check_parameters,
-)
-from vicinal.validation.schedule import Deadline, Schedule, thread_count
+from vicinal.automatic.tuned_model import TunedModel
+from vicinal.features.table_encoder import encode_samples
+from vicinal.learners.fit_input import check_labeled, take_fit_metadata
+from vicinal.learners.labeled_data import encode_labels, row_weights
+from vicinal.learners.parameters import check_parameters
 
 
-class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
+class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
     r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
 
     Short descents of the neighbor objective, from the Euclidean metric of the features as they
@@ -141,17 +126,6 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
     array([[0, 0, 0]])
     """
 
-    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
-
-    _constraints: ClassVar[ParameterConstraints] = {
-        "mode": OneOf(("committee", "single")),
-        "members": OneOf((None,), Several(MEMBERS)),
-        "effort": POSITIVE,
-        "max_time": OneOf((None,), POSITIVE),
-        "n_jobs": N_JOBS,
-        "callback": CALLBACK,
-    }
-
     def __init__(
         self,
         mode: Literal["committee", "single"] = "committee",
@@ -198,62 +172,18 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         sample_weight, groups = take_fit_metadata(self, metadata)
         check_parameters(self)
         encoded = encode_samples(X, y, "classes")
-        encoder = encoded.encoder
-        given = check_labeled(self, encoded.X, y)
+        given = self._described(encoded, check_labeled(self, encoded.X, y))
         classes, codes = encode_labels(given.y)
         weights = row_weights(given.X, given.y, sample_weight, self.class_weight)
         rows = ClassRows.of(codes, weights)
-        groups = None if groups is None else encode_groups(groups, given.X)
-        if encoder is None:
-            names: Any = given.attributes.get("feature_names_in_")
-            warn_of_identifiers(given.X, names, stacklevel=2)
-        else:
-            given = replace(given, attributes=encoder.input_attributes)
-        outcome = self._tune(replace(encoded, X=given.X.astype(np.float64)), rows, groups)
-        if outcome.timed_out:
-            warnings.warn(
-                f"max_time={self.max_time} ended the search early; the best model found until "
-                "then is returned. Give more time, or a smaller effort.",
-                TimeLimitWarning,
-                stacklevel=2,
-            )
+        outcome = self._tune(encoded, given.X, rows, groups)
         attributes = {
-            "encoder_": encoder,
             "classes_": classes,
-            "X_fit_": given.X,
             "y_fit_": codes,
-            "row_weights_": rows.weights,
-            "prior_": rows.prior,
-            "n_samples_fit_": len(codes),
-            "fit_time_": time.monotonic() - begin,
+            **_out_of_fold(outcome, rows),
         }
-        store_fit(self, {**given.attributes, **attributes, **_found(outcome, rows)})
+        self._store(begin, encoded, given, rows, outcome, attributes)
         return self
-
-    def _tune(
-        self, samples: EncodedSamples, rows: ClassRows, groups: IndexArray | None
-    ) -> TuningOutcome:
-        rng = check_random_state(self.random_state)
-        members = MEMBERS if self.members is None else self.members
-        work = AutomaticFit(
-            self.mode, members, samples.X, rows, groups, self.effort, rng, samples.target_features
-        )
-        # One thread per task: results do not depend on the number of tasks at a time.
-        schedule = Schedule(
-            Deadline.after(self.max_time), thread_count(self.n_jobs), kernel_threads=1
-        )
-        with single_threaded_blas():
-            return work.run(schedule, self._report_progress)
-
-    def _report_progress(self, progress: TuningProgress) -> None:
-        if self.verbose:
-            show_log()
-            logger.info(
-                "%s %d/%d: %s; about %.0f s left", type(self).__name__,
-                progress.done, progress.total, progress.what, progress.seconds_left,
-            )  # fmt: skip
-        if self.callback is not None:
-            self.callback(progress)
 
     # ---------------------------------------------------------------------------- prediction
 
@@ -274,24 +204,16 @@ class ANNClassifier(VotingModel, ClassifierMixin, OptionalTransformer):
         return describe(self)
 
 
-def _found(outcome: TuningOutcome, rows: ClassRows) -> dict[str, object]:
-    """The fitted attributes that tuning has found."""
+def _out_of_fold(outcome: TuningOutcome, rows: ClassRows) -> dict[str, object]:
+    """The fitted attributes about predictions out of fold."""
     tuned, oof = rows[outcome.oof_rows], outcome.oof
     hits = oof.predictions.argmax(axis=1)
     errors = None
     if oof.before is not None:
         errors = np.array([calibration_error(P, tuned) for P in (oof.before, oof.predictions)])
     return {
-        "metrics_": outcome.metrics,
-        "chosen_": outcome.chosen,
-        "knots_": None if outcome.basis is None else outcome.basis.knots,
-        "cv_results_": outcome.cv_results,
-        "histories_": outcome.histories,
-        "oof_rows_": outcome.oof_rows,
         "oof_proba_": oof.predictions,
         "best_score_": float(np.average(hits == tuned.codes, weights=tuned.weights)),
-        "timed_out_": outcome.timed_out,
-        "forests_": outcome.forests,
         "exponent_": oof.strength,
         "calibration_error_": errors,
     }

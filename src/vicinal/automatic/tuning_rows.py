@@ -42,8 +42,12 @@ class TuningRows(Voters, Protocol):
     """Iterations of a descent whose metrics are kept."""
     lines: ClassVar[tuple[VoteName, ...]]
     """Local linear votes that are tried."""
-    lines_alone: ClassVar[bool]
-    """Whether they are tried for a single metric too."""
+    plain_single: ClassVar[bool]
+    """Whether a single metric has no local linear votes and no calibration."""
+    leaf_sizes: ClassVar[tuple[int, ...]]
+    """Of the forests: the rows that a leaf has at least."""
+    keeps_weights: ClassVar[bool]
+    """Whether row weights out of fold are needed after tuning."""
     no_calibration: ClassVar[float]
     """The strength that changes nothing that needs no change."""
     loss_names: ClassVar[tuple[str, ...]]

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.automatic.changing_rows import known_codes, rows_added, rows_forgotten
+from vicinal.automatic.changing_rows import rows_forgotten
 from vicinal.automatic.committee import Choice
 from vicinal.features.hat_basis import HatBasis
 from vicinal.features.table_encoder import TableEncoder
@@ -24,7 +24,7 @@ from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import DTYPES, on_host
 from vicinal.voting.explanation import Explanation, NeighborVote, contributions
 from vicinal.voting.forest import Forest
-from vicinal.voting.row_weights import VotingRows, class_prior
+from vicinal.voting.row_weights import Voters
 from vicinal.voting.sources import Committee, mean_metric, prepared
 
 
@@ -73,12 +73,11 @@ class OptionalTransformer(MetricLearner, auto_wrap_output_keys=None):  # type: i
 class VotingModel:
     """Neighbors, vote weights and explanations of a committee, from its fitted attributes."""
 
-    classes_: NDArray[np.generic]
     n_samples_fit_: int
     n_features_in_: int
     encoder_: TableEncoder | None = None  # missing in models stored before there were encoders
     X_fit_: FloatArray
-    y_fit_: IndexArray
+    y_fit_: NDArray[Any]
     row_weights_: FloatArray
     prior_: FloatArray
     oof_rows_: IndexArray
@@ -86,8 +85,30 @@ class VotingModel:
     knots_: FloatArray | None = None  # missing in models stored before there were hat functions
     chosen_: Sequence[Choice]
     forests_: Sequence[Forest] | None = None  # the same
-    exponent_: float = 1.0
-    calibration_error_: FloatArray | None = None
+
+    def _voters(self) -> Voters:
+        """The training rows as voters."""
+        raise NotImplementedError
+
+    def _strength(self) -> float:
+        """How strongly predictions are calibrated."""
+        raise NotImplementedError
+
+    def _labels(self, rows: IndexArray) -> NDArray[Any]:
+        """(k,) what training rows vote for, as the user knows it."""
+        raise NotImplementedError
+
+    def _stated(self, p: FloatArray) -> tuple[object, dict[object, float]]:
+        """The prediction that p (c,) stands for, and the probabilities of the classes."""
+        raise NotImplementedError
+
+    def _effective(self, queries: FloatArray, weights: csr_array, P: FloatArray) -> FloatArray:
+        """(q,) numbers of neighbors that queries of row weights and predictions (q, c) look at."""
+        raise NotImplementedError
+
+    def _let_vote(self, voters: dict[str, NDArray[Any]]) -> None:
+        """Replace the voters, all attributes at once."""
+        raise NotImplementedError
 
     def vote_weights(self, X: ArrayLike | None = None) -> tuple[csr_array, FloatArray]:
         """Weight of every training row in the predictions.
@@ -101,8 +122,9 @@ class VotingModel:
         -------
         weights : sparse array of shape (n_queries, ``n_samples_fit_``)
         prior_share : (n_queries,) array
-            What the class shares contribute: with Y the one-hot labels of the training rows,
-            ``predict_proba(X) = weights @ Y + prior_share[:, None] * prior_``.
+            What ``prior_`` contributes: with Y the targets of the training rows, of classes one
+            column of zeros and ones each, the prediction (``predict_proba``, or ``predict`` of
+            numbers) is ``weights @ Y + prior_share[:, None] * prior_``.
         """
         if X is not None:
             return self._committee.sparse_weights(self.unfold(X))
@@ -150,17 +172,17 @@ class VotingModel:
         Returns
         -------
         explanations : list of Explanation
-            ``prediction``, ``probabilities``, ``neighbors`` (row, label, weight, distance and the
-            contribution of every feature to the squared distance), ``effective_neighbors``;
-            ``print`` one to see it as a table.
+            ``prediction``, ``probabilities`` (of classes), ``neighbors`` (row, label, weight,
+            distance and the contribution of every feature to the squared distance),
+            ``effective_neighbors``; ``print`` one to see it as a table.
         """
         queries = self.unfold(X)
         check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
         committee, k = self._committee, min(int(n_neighbors), self.n_samples_fit_)
         weights, prior_share = committee.sparse_weights(queries)
-        P = weights @ np.eye(len(self.classes_))[self.y_fit_] + np.outer(prior_share, self.prior_)
+        P = weights @ committee.rows.targets + np.outer(prior_share, committee.rows.prior)
         _, rows = committee.neighbors(queries, weights, k)
-        effective = committee.effective_neighbors(queries, P.argmax(axis=1), self.y_fit_)
+        effective = self._effective(queries, weights, P)
         explanations = []
         for i, x in enumerate(queries):
             parts = contributions(x, committee.X[rows[i]], committee.mean_metric)
@@ -174,7 +196,7 @@ class VotingModel:
     ) -> tuple[NeighborVote, ...]:
         """The votes of some training rows, of shares (n,) and contributions (k, d)."""
         distances = np.sqrt(np.maximum(parts.sum(axis=1), 0.0))
-        labels = self.classes_[self.y_fit_[rows]]
+        labels = self._labels(rows)
         return tuple(
             NeighborVote(int(row), label, float(shares[row]), float(distance), part)
             for row, label, distance, part in zip(rows, labels, distances, parts, strict=True)
@@ -201,54 +223,15 @@ class VotingModel:
         d = self.n_features_in_
         names = getattr(self, "feature_names_in_", [f"x{feature}" for feature in range(d)])
         listed = float(np.sum([vote.weight for vote in votes]))
+        prediction, shares = self._stated(p)
         return Explanation(
-            prediction=self.classes_[np.argmax(p)],
-            probabilities=dict(zip(self.classes_.tolist(), p.tolist(), strict=True)),
+            prediction=prediction,
+            probabilities=shares,
             neighbors=votes,
-            other_weight=max(0.0, 1.0 - listed),
+            other_weight=1.0 - listed if not shares else max(0.0, 1.0 - listed),
             effective_neighbors=effective,
             feature_names=tuple(str(name) for name in names),
         )
-
-    def effective_neighbors(self, X: ArrayLike) -> FloatArray:
-        """Number of neighbors that the metrics look at, (n,): the K of the paper's Lemma 3.
-
-        The mean of the K smallest squared distances to the predicted class equals their soft
-        average at exponent 1, at which the metrics were learned; averaged over the members.
-        """
-        queries, committee = self.unfold(X), self._committee
-        winners = committee.predictions(queries).argmax(axis=1)
-        return committee.effective_neighbors(queries, winners, self.y_fit_)
-
-    def add_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Let further rows vote; the metrics stay as they are.
-
-        The model is then the same as one that was prepared with all these rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-            Columns as in :meth:`fit`; ``encoder_`` makes numbers of them.
-        y : array-like of shape (n_rows,)
-            Their classes, each of which the fit has seen.
-        sample_weight : array-like of shape (n_rows,), optional
-            What each row counts, where the mean training row of :meth:`fit` counts 1. By
-            default as much as the mean row of its class now.
-
-        Returns
-        -------
-        self
-
-        Notes
-        -----
-        They are the last rows of ``X_fit_``, which :meth:`kneighbors` counts from 0. ``prior_``
-        becomes the weighted share of each class among all rows; the weights of the others stay.
-        What tuning has found (``chosen_``, ``best_score_``, ``oof_proba_``, …) stays too: when many
-        rows have come, :meth:`fit` may find better metrics.
-        """
-        X, votes = self._queries(X), known_codes(self.classes_, y)
-        self._let_vote(rows_added(self, X, votes, sample_weight))
-        return self
 
     def forget_rows(self, rows: ArrayLike) -> Self:
         """Let some training rows vote no longer; the metrics stay as they are.
@@ -271,13 +254,6 @@ class VotingModel:
         check_is_fitted(self)
         self._let_vote(rows_forgotten(self, rows))
         return self
-
-    def _let_vote(self, voters: dict[str, NDArray[Any]]) -> None:
-        """Replace the voters, all attributes at once."""
-        codes, weights = voters["y_fit_"], voters["row_weights_"]
-        prior = class_prior(codes, weights, len(self.classes_))
-        n = {"n_samples_fit_": len(codes)}
-        self.__dict__ = {**vars(self), **voters, **n, "prior_": prior}
 
     def unfold(self, X: ArrayLike) -> FloatArray:
         """Columns that ``metrics_`` are about: the features, and their hats where ``knots_`` are.
@@ -340,15 +316,15 @@ class VotingModel:
 
     @prepared(
         "X_fit_", "y_fit_", "row_weights_", "prior_", "metrics_", "knots_", "chosen_",
-        "forests_", "exponent_",
+        "forests_", "exponent_", "shrinkage_",
     )  # fmt: skip
     def _committee(self) -> Committee:
         """Training rows, metrics, forests and votes, ready for queries."""
         return Committee(
             self._expanded(self.X_fit_),
-            VotingRows(self.y_fit_, self.row_weights_, self.prior_),
+            self._voters(),
             self.metrics_,
             self.chosen_,
             forests=self.forests_ or (),
-            calibration=self.exponent_,
+            calibration=self._strength(),
         )
