@@ -5,6 +5,7 @@ import vicinal.interrupted_import  # noqa: F401  Ctrl-C from here on
 # isort: split
 from vicinal import plot, supervision
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.regressor import ANNRegressor
 from vicinal.features.table_encoder import TableEncoder
 from vicinal.learners.ann import ANN
 from vicinal.learners.boostmetric import BoostMetric
@@ -50,6 +51,7 @@ __all__ = [
     "SCML",
     "SDML",
     "ANNClassifier",
+    "ANNRegressor",
     "ANNSearchCV",
     "BoostMetric",
     "ClassMeanKNN",

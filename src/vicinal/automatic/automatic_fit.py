@@ -19,6 +19,7 @@ from vicinal.automatic.committee import (
     Choice,
     Judge,
     Scores,
+    cross_fitted_weights,
     greedy_weights,
 )
 from vicinal.automatic.metric_path import (
@@ -47,6 +48,8 @@ FEW_ROWS = 1000
 """Below it the folds are dealt twice: choices made on few rows are noisy, and cost little."""
 TUNING_ROWS = 4000
 """Rows that are tuned on at effort 1; the cost of a descent grows with their square."""
+MIN_CROSS_FITTED = 3
+"""Folds from which on committees are chosen without each of them."""
 TREES = 500
 """Trees of a member, over all folds."""
 FOREST = "forest"
@@ -246,28 +249,53 @@ class AutomaticFit:
         return _Decision(
             _stack(factors),
             chosen,
-            self._out_of_fold(judge, scores, seated),
+            self._out_of_fold(judge, scores, seated, self._mean_shares(shares, weights)),
             [forest for name in seats[True] for forest in judge.forests[name]] or None,
         )
 
     def _out_of_fold(
-        self, judge: Judge, scores: Scores, seated: Sequence[tuple[Candidate, float]]
+        self,
+        judge: Judge,
+        scores: Scores,
+        seated: Sequence[tuple[Candidate, float]],
+        mean: FloatArray,
     ) -> OutOfFold:
-        """Calibrated predictions of these members out of fold."""
+        """Calibrated predictions of these members out of fold, from their mean shares."""
         voters = self._samples.voters
-        mean = np.sum([w * judge.shares(scores, c) for c, w in seated], axis=0)
         strength, before = voters.no_calibration, None
         if self._mode == "committee" or not voters.plain_single:
             strength = voters.calibration(mean)
             before = probabilities(voters.calibrated(mean, voters.no_calibration), voters.prior)
         after = probabilities(voters.calibrated(mean, strength), voters.prior)
-        if not voters.keeps_weights:
+        if not voters.cross_fits:
             return OutOfFold(after, strength, before)
         kept = []
         for f in range(len(self._folds)):
             parts = ((w, judge.row_weights(scores, c, f)) for c, w in seated)
             kept.append(RowWeights.weighted_sum(parts).to_sparse(len(mean)))
         return OutOfFold(after, strength, before, self._folds, kept)
+
+    def _mean_shares(self, shares: FloatArray, weights: FloatArray) -> FloatArray:
+        """(t, c + 1) mean of the candidates' shares (k, t, c + 1).
+
+        Where a row may not decide about the committee that it judges, each fold has the committee
+        that is chosen by the rows of the others.
+        """
+        voters = self._samples.voters
+        mean = np.tensordot(weights, shares, axes=1)
+        if not voters.cross_fits or len(self._folds) < MIN_CROSS_FITTED:
+            return mean
+        parts: list[IndexArray] = []
+        left = len(mean)
+        for fold in self._folds:
+            if left > 0:  # the first deal, if there are several
+                parts.append(fold.test)
+                left -= len(fold.test)
+        predictions = probabilities(shares, voters.prior)
+        args = predictions, voters.targets, voters.weights
+        for rows, others in zip(parts, cross_fitted_weights(*args, parts), strict=True):
+            mean[rows] = np.tensordot(others, shares[:, rows], axes=1)
+        return mean
 
     def _eligible(self, scores: Scores) -> list[Candidate]:
         """The best candidates of the kinds that are wanted, and all forests."""
@@ -287,7 +315,7 @@ class AutomaticFit:
         else:
             descent = next(d for d in descents_in(parts) if d.name == name)
             L = metric_path(parts[descent.space], descent, iterates=(iterate,)).iterates[iterate]
-        oof = self._out_of_fold(judge, scores, [(best, 1.0)])
+        oof = self._out_of_fold(judge, scores, [(best, 1.0)], judge.shares(scores, best))
         return _Decision(L[None], [_choice(best, 1.0, (0,))], oof)
 
 

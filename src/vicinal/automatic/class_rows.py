@@ -44,7 +44,7 @@ class ClassRows(VotingRows):
     no_calibration: ClassVar[float] = 1.0
     loss_names: ClassVar[tuple[str, ...]] = ("error", "log_loss")
     leaf_sizes: ClassVar[tuple[int, ...]] = (1, 5)
-    keeps_weights: ClassVar[bool] = False
+    cross_fits: ClassVar[bool] = False
 
     @property
     def strata(self) -> IndexArray:

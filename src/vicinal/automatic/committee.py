@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vicinal._typing import FloatArray
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.metric_path import MetricName, Samples
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.validation.folds import Fold
@@ -196,12 +196,41 @@ def greedy_weights(
     -------
     weights : (k,) that sum to 1
     """
+    products, hits = _products(predictions, targets, row_weights)
+    return _greedy(products, hits)
+
+
+def cross_fitted_weights(
+    predictions: FloatArray,
+    targets: FloatArray,
+    row_weights: FloatArray,
+    parts: Sequence[IndexArray],
+) -> FloatArray:
+    """(parts, k) the greedy weights without the rows of each part: what they are worth there.
+
+    Parameters
+    ----------
+    predictions, targets, row_weights : of :func:`greedy_weights`
+    parts : rows, each in one of the parts
+    """
+    sums = [_products(predictions[:, rows], targets[rows], row_weights[rows]) for rows in parts]
+    products, hits = (np.sum(of_parts, axis=0) for of_parts in zip(*sums, strict=True))
+    return np.array([_greedy(products - P, hits - h) for P, h in sums])
+
+
+def _products(
+    predictions: FloatArray, targets: FloatArray, row_weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Inner products (k, k) of the candidates' predictions, and (k,) with the targets."""
     k, n, c = predictions.shape
     roots = np.sqrt(row_weights)[:, None]
     flat = (predictions * roots).reshape(k, n * c)
-    products = flat @ flat.T  # (k, k)
-    hits = flat @ (targets * roots).ravel()  # (k,)
-    counts = np.zeros(k)
+    return flat @ flat.T, flat @ (targets * roots).ravel()
+
+
+def _greedy(products: FloatArray, hits: FloatArray) -> FloatArray:
+    """(k,) weights of the greedy choice."""
+    counts = np.zeros(len(hits))
     counts[:FIRST_MEMBERS] = 1.0
     for _ in range(ADDITIONS):
         size = counts.sum() + 1.0

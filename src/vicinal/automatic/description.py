@@ -13,20 +13,45 @@ from vicinal.automatic.committee import Choice
 def describe(model: Any) -> str:
     """The report of a fitted :class:`~vicinal.ANNClassifier`."""
     results = model.cv_results_
-    n_metrics = len(set(zip(results["configuration"], results["iterate"], strict=True)))
     euclid = results["configuration"] == "euclid"
     single = 1.0 - float(results["mean_test_error"][results["rank_test_score"] == 1][0])
-    size = f"{model.n_samples_fit_} rows, {model.n_features_in_} features"
-    lines = [
-        f"ANNClassifier, {model.mode}: {size}, {len(model.classes_)} classes",
-        f"Fitted in {model.fit_time_:.1f} s, tuned on {len(model.oof_rows_)} rows.",
-        f"Tried {len(euclid)} candidates: {n_metrics} metrics with every K and vote.",
+    scores = [
         "Out-of-fold accuracy:",
         f"  {'committee' if model.mode == 'committee' else 'chosen':<24} {model.best_score_:.4f}",
         f"  {'best single candidate':<24} {single:.4f}",
         f"  {'best Euclidean K-NN':<24} {1.0 - results['mean_test_error'][euclid].min():.4f}",
         f"  {'largest class':<24} {float(np.max(model.prior_)):.4f}",
         *_calibration(model),
+    ]
+    return _description(model, f", {len(model.classes_)} classes", scores)
+
+
+def describe_numbers(model: Any) -> str:
+    """The report of a fitted :class:`~vicinal.ANNRegressor`."""
+    results = model.cv_results_
+    euclid = results["configuration"] == "euclid"
+    errors = results["mean_test_squared_error"]
+    scores = [
+        "Out-of-fold R²:",
+        f"  {'committee' if model.mode == 'committee' else 'chosen':<24} {model.best_score_:.4f}",
+        f"  {'best single candidate':<24} {1.0 - errors.min():.4f}",
+        f"  {'best Euclidean K-NN':<24} {1.0 - errors[euclid].min():.4f}",
+    ]
+    if model.shrinkage_ > 0:
+        scores.append(f"Every prediction has the mean target in it with {model.shrinkage_:.1%}.")
+    return _description(model, "", scores)
+
+
+def _description(model: Any, targets: str, scores: Sequence[str]) -> str:
+    """What was tried, the scores, and what was chosen."""
+    results = model.cv_results_
+    n_metrics = len(set(zip(results["configuration"], results["iterate"], strict=True)))
+    n_tried, n, d = len(results["vote"]), model.n_samples_fit_, model.n_features_in_
+    lines = [
+        f"{type(model).__name__}, {model.mode}: {n} rows, {d} features{targets}",
+        f"Fitted in {model.fit_time_:.1f} s, tuned on {len(model.oof_rows_)} rows.",
+        f"Tried {n_tried} candidates: {n_metrics} metrics with every K and vote.",
+        *scores,
         "Chosen:",
         *_table(model.chosen_),
     ]

@@ -65,7 +65,7 @@ class TrainingPart:
     def start(self, perplexity: float = START_PERPLEXITY) -> FloatArray:
         """L = √c I (m, m), with c such that a row sees about `perplexity` neighbors."""
         X = self.data.X
-        scale = np.sqrt(scale_for_perplexity(X, perplexity))
+        scale = np.sqrt(scale_for_perplexity(X, perplexity)) if len(X) > 1 else 1.0
         return np.asarray(np.eye(X.shape[1]) * scale, dtype=X.dtype)
 
     def components(self, L: FloatArray) -> FloatArray:

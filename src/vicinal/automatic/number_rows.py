@@ -46,7 +46,7 @@ class NumberRows(TargetRows):
     no_calibration: ClassVar[float] = 0.0
     loss_names: ClassVar[tuple[str, ...]] = ("squared_error",)
     leaf_sizes: ClassVar[tuple[int, ...]] = (2,)
-    keeps_weights: ClassVar[bool] = True
+    cross_fits: ClassVar[bool] = True
 
     learned: FloatArray
     """(n, t) what metrics are learned from: the targets, or a monotone function of each."""

@@ -46,8 +46,9 @@ class TuningRows(Voters, Protocol):
     """Whether a single metric has no local linear votes and no calibration."""
     leaf_sizes: ClassVar[tuple[int, ...]]
     """Of the forests: the rows that a leaf has at least."""
-    keeps_weights: ClassVar[bool]
-    """Whether row weights out of fold are needed after tuning."""
+    cross_fits: ClassVar[bool]
+    """Whether predictions out of fold are those of committees that were chosen without their rows,
+    and their row weights are kept: intervals follow from them."""
     no_calibration: ClassVar[float]
     """The strength that changes nothing that needs no change."""
     loss_names: ClassVar[tuple[str, ...]]

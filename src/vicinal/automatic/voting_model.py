@@ -320,9 +320,13 @@ class VotingModel:
     )  # fmt: skip
     def _committee(self) -> Committee:
         """Training rows, metrics, forests and votes, ready for queries."""
+        return self._committee_of(np.arange(self.n_samples_fit_))
+
+    def _committee_of(self, rows: IndexArray) -> Committee:
+        """The committee with these training rows as voters."""
         return Committee(
-            self._expanded(self.X_fit_),
-            self._voters(),
+            self._expanded(self.X_fit_[rows]),
+            self._voters()[rows],
             self.metrics_,
             self.chosen_,
             forests=self.forests_ or (),

@@ -120,6 +120,8 @@ def whitened(base: FeatureSpace, X: FloatArray, codes: IndexArray) -> FeatureSpa
     from sklearn.covariance import ledoit_wolf
 
     Z = base.transform(X)  # (n, p)
+    if len(Z) < 2:
+        return base
     sums = np.zeros((int(codes.max()) + 1, Z.shape[1]))
     np.add.at(sums, codes, Z)
     means = (sums / np.bincount(codes).clip(min=1)[:, None])[codes]  # (n, p)

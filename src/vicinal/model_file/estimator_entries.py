@@ -22,6 +22,7 @@ from vicinal.model_file.schema import (
     Names,
     StoredArray,
     StoredNumber,
+    StoredTargets,
     Text,
     anything,
     flag,
@@ -256,33 +257,66 @@ def _unfolded_columns(knots: NDArray[Any]) -> int:
     return len(HatBasis(knots).owners)
 
 
+AUTOMATIC_STATE = (
+    Field("encoder_", FittedEstimator(("TableEncoder",)), optional=True, nullable=True),
+    Field("X_fit_", StoredArray(("n", "e"))),  # e features of d columns
+    Field("row_weights_", StoredArray(("n",), low=0.0)),
+    Field("metrics_", StoredArray(("q", "m", "p"))),
+    # Absent in files that were written before features could be unfolded.
+    Field("knots_", StoredArray(("e", None)), optional=True, nullable=True),
+    Field("chosen_", ListOf("Choice")),
+    Field("histories_", Columns(others="fiu", equal=False)),
+    Field("oof_rows_", StoredArray(("t",), "i", below="n")),
+    Field("best_score_", StoredNumber()),
+    Field("fit_time_", StoredNumber()),
+    Field("timed_out_", flag),
+    # Absent in files that were written before there were forests.
+    Field("forests_", ListOf("Forest"), optional=True, nullable=True),
+)
+
 AUTOMATIC = Entry(
     "vicinal.automatic.classifier:ANNClassifier",
     state=(
         *SAMPLES,
-        Field("encoder_", FittedEstimator(("TableEncoder",)), optional=True, nullable=True),
-        Field("X_fit_", StoredArray(("n", "e"))),  # e features of d columns
+        *AUTOMATIC_STATE,
         Field("y_fit_", StoredArray(("n",), "i", below="c")),
-        Field("row_weights_", StoredArray(("n",), low=0.0)),
         Field("prior_", StoredArray(("c",), low=0.0)),
-        Field("metrics_", StoredArray(("q", "m", "p"))),
-        # Absent in files that were written before features could be unfolded.
-        Field("knots_", StoredArray(("e", None)), optional=True, nullable=True),
-        Field("chosen_", ListOf("Choice")),
         Field("cv_results_", Columns({**TRIED, "mean_test_error": "f", "rank_test_score": "iu"})),
-        Field("histories_", Columns(others="fiu", equal=False)),
-        Field("oof_rows_", StoredArray(("t",), "i", below="n")),
         Field("oof_proba_", StoredArray(("t", "c"))),
-        Field("best_score_", StoredNumber()),
-        Field("fit_time_", StoredNumber()),
-        Field("timed_out_", flag),
-        # Absent in files that were written before there were forests and calibration.
-        Field("forests_", ListOf("Forest"), optional=True, nullable=True),
+        # Absent in files that were written before there was calibration.
         Field("exponent_", StoredNumber(low=0.1, high=10.0), optional=True),
         Field("calibration_error_", Evidence((2,)), optional=True, nullable=True),
     ),
     parameters=(Field("mode", Text(("committee", "single"))),),
     check=_check_automatic,
+)
+
+
+def _check_regressor(model: Any) -> None:
+    _check_automatic(model)
+    axes = {getattr(model, name).ndim for name in ("y_fit_", "oof_predictions_", "oof_scales_")}
+    if len(axes) > 1:
+        raise ValueError("y_fit_, oof_predictions_ and oof_scales_ must have as many axes")
+
+
+REGRESSOR = Entry(
+    "vicinal.automatic.regressor:ANNRegressor",
+    state=(
+        *FEATURES,
+        Field("n_samples_fit_", Integer(low=2, size="n")),
+        *AUTOMATIC_STATE,
+        Field("y_fit_", StoredTargets("n")),
+        Field("prior_", StoredArray(("targets",))),
+        Field(
+            "cv_results_",
+            Columns({**TRIED, "mean_test_squared_error": "f", "rank_test_score": "iu"}),
+        ),
+        Field("shrinkage_", StoredNumber(low=0.0, high=1.0)),
+        Field("oof_predictions_", StoredTargets("t")),
+        Field("oof_scales_", StoredTargets("t", low=1e-300)),
+    ),
+    parameters=(Field("mode", Text(("committee", "single"))),),
+    check=_check_regressor,
 )
 
 
@@ -348,6 +382,7 @@ ESTIMATORS = {
     **LEARNERS,
     "ClassMeanKNN": CLASS_MEAN,
     "ANNClassifier": AUTOMATIC,
+    "ANNRegressor": REGRESSOR,
     "Choice": CHOICE,
     "Forest": FOREST,
     "ANNSearchCV": SEARCH,

@@ -62,6 +62,22 @@ class StoredArray:
 
 
 @dataclass(frozen=True)
+class StoredTargets:
+    """Numbers of one target (n,) or of several (n, t); their number is the size "targets"."""
+
+    size: str
+    low: float = -MAX_VALUE
+
+    def __call__(self, value: object, sizes: Sizes) -> None:
+        shape: tuple[str, ...] = (self.size,)
+        if isinstance(value, np.ndarray) and value.ndim == 2:
+            shape = (self.size, "targets")
+        else:
+            _check_size(1, "targets", sizes)
+        StoredArray(shape, low=self.low)(value, sizes)
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Numbers that tell how a model came about: nan and inf are allowed; shape as above."""
 

@@ -37,6 +37,7 @@ class Explanation:
 
     prediction: object
     probabilities: dict[object, float]
+    """Of the classes; empty where a number is predicted."""
     neighbors: tuple[NeighborVote, ...]
     other_weight: float
     """The share of all rows that are not listed, and of the prior."""
@@ -47,12 +48,12 @@ class Explanation:
         ranked = sorted(self.probabilities.items(), key=lambda item: -item[1])
         shares = ", ".join(f"{label}: {p:.3f}" for label, p in ranked[:5])
         lines = [
-            f"prediction {self.prediction} ({shares})",
+            f"prediction {_shown(self.prediction)}" + (f" ({shares})" if shares else ""),
             f"like {self.effective_neighbors:.1f} equally near neighbors",
             f"{'row':>8}  {'label':<12} {'weight':>7} {'distance':>9}  largest contributions",
         ]
         lines += [
-            f"{vote.row:>8}  {vote.label!s:<12} {vote.weight:>7.3f} {vote.distance:>9.3g}  "
+            f"{vote.row:>8}  {_shown(vote.label):<12} {vote.weight:>7.3f} {vote.distance:>9.3g}  "
             + self._largest(vote)
             for vote in self.neighbors
         ]
@@ -78,6 +79,13 @@ class Explanation:
             for f in order
             if vote.separations[f] > 0
         )
+
+
+def _shown(label: object) -> str:
+    """A number with six digits, an array of them, or a class."""
+    if isinstance(label, float | np.ndarray):
+        return np.array2string(np.asarray(label), precision=6, floatmode="maxprec")
+    return str(label)
 
 
 def contributions(x: FloatArray, rows: FloatArray, M: FloatArray) -> FloatArray:

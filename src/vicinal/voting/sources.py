@@ -7,7 +7,7 @@ done at the first question, within a limit of memory; beyond it, every question 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -181,6 +181,10 @@ class Committee:
         entries = sum(vote.n_neighbors for own in votes.values() for vote in own)
         entries += sum(LEAF_ENTRIES * len(forest.roots) for _, forest in self.forests)
         self._batch = max(1, min(BATCH, ENTRIES // max(entries, 1)))
+
+    def batches(self, n_queries: int) -> Iterator[slice]:
+        """Queries that are answered at a time."""
+        return gen_batches(n_queries, self._batch)
 
     def row_weights(self, queries: FloatArray, own_rows: IndexArray | None = None) -> RowWeights:
         """Row weights of the queries (q, p).
