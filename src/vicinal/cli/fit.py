@@ -64,6 +64,10 @@ def fit(
         str | None,
         typer.Option(metavar="balanced", help="Of auto and single: all classes count the same."),
     ] = None,
+    max_rows: Annotated[
+        int | None,
+        typer.Option(min=20, help="Keep a sample of so many rows, each class with its share."),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -102,6 +106,7 @@ def fit(
         max_time=seconds_of(max_time),
         effort=effort,
         class_weight=class_weight,
+        max_rows=max_rows,
         seed=seed,
         types=tuple(types or ()),
         separator=separator,

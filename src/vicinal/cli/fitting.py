@@ -31,6 +31,7 @@ from vicinal.exceptions import TableError
 from vicinal.model_file import save
 from vicinal.tables.holdout import judge
 from vicinal.tables.reading import read_table
+from vicinal.tables.sampling import read_sample, rows_to_keep
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import NamedColumns, TableModel
 from vicinal.tables.text_files import ReadOptions
@@ -68,6 +69,7 @@ class FitRequest:
     max_time: float | None = None
     effort: float = 1.0
     class_weight: str | None = None
+    max_rows: int | None = None
     seed: int = 0
     types: tuple[str, ...] = ()
     separator: str | None = None
@@ -159,7 +161,7 @@ def run_fit(request: FitRequest, output: Output) -> None:
 
 def _read(request: FitRequest, output: Output) -> Parts:
     with remarked_warnings(output):
-        table = read_table(request.train, request.roles.names, request.reading)
+        table = _read_training(request, output)
     for name, option in (
         (request.target, "--target"),
         (request.id_column, "--id"),
@@ -186,6 +188,23 @@ def _read(request: FitRequest, output: Output) -> Parts:
     rows, test_rows = hold_out(y, groups, request.holdout, request.seed)
     train = prepare_training(known.iloc[rows], request.roles)
     return Parts(train, known.iloc[test_rows], known)
+
+
+def _read_training(request: FitRequest, output: Output) -> pd.DataFrame:
+    """The training table, or a sample of one that does not fit in memory."""
+    wanted = rows_to_keep(request.train, request.max_rows)
+    if wanted is None:
+        return read_table(request.train, request.roles.names, request.reading)
+    sample = read_sample(
+        request.train, request.roles.names, request.reading, request.target, wanted, request.seed
+    )
+    if len(sample.frame) < sample.n_rows:
+        reason = "as asked for" if request.max_rows else "the file is large beside the free memory"
+        output.say(
+            f"rows      a sample of {len(sample.frame):,} of {sample.n_rows:,} is kept, each class "
+            f"with its share ({reason})"
+        )
+    return sample.frame
 
 
 def _tell_plan(parts: Parts, output: Output) -> None:
