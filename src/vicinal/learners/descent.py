@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -57,6 +58,7 @@ def fit_callback(
     """The solver's callback that feeds the user's callback and the log; None if nobody listens."""
     if callback is None and not verbose:
         return None
+    listener = None if callback is None else _of_one_argument(callback)
     if verbose:
         show_log()
 
@@ -69,9 +71,26 @@ def fit_callback(
         )
         if verbose > 1 or (verbose and shown.n_iter % 10 == 0):
             logger.info("%s iteration %d: objective %.8g", name, shown.n_iter, shown.objective)
-        return callback(shown) if callback is not None else None
+        return listener(shown) if listener is not None else None
 
     return report
+
+
+def _of_one_argument(callback: Callable[..., object]) -> FitCallback:
+    """The callback itself; one of two arguments is called as scikit-learn's NCA calls it."""
+    try:
+        parameters = inspect.signature(callback).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return cast(FitCallback, callback)
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in parameters if p.kind in positional and p.default is p.empty]
+    if len(needed) != 2:
+        return cast(FitCallback, callback)
+
+    def with_flat_components(progress: FitProgress) -> None:
+        callback(progress.components.ravel(), progress.n_iter)
+
+    return with_flat_components
 
 
 def show_log() -> None:

@@ -51,7 +51,8 @@ class NCA(NeighborLearner):
         Start from the ``components_`` of the previous fit.
     callback : callable, default=None
         Called after every iteration with ``n_iter``, ``objective``, ``step`` and ``components``
-        of the run; a true return value stops it.
+        of the run; a true return value stops it. A function of two arguments is
+        called as by scikit-learn: with L, flat, and the number of iterations.
     verbose : int, default=0
         1 logs every tenth iteration, 2 every one, on the logger "vicinal".
     random_state : int, RandomState or None, default=None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
@@ -106,3 +109,24 @@ def test_smoothed_hinge_is_evaluated_on_all_rows(wine):
     problem = ScmlProblem(TripletSums(X, nearest_triplets(X, y, 1, 1)), np.eye(13), 0.1)
     with pytest.raises(ValueError, match="all rows"):
         problem.value_and_gradient(np.ones(13), np.arange(3))
+
+
+def test_a_callback_of_two_arguments_is_called_as_by_scikit_learn(wine):
+    X, y = wine
+    seen, progress = [], []
+
+    def note(transformation, n_iter, into):
+        into.append((transformation, n_iter))
+        return True  # scikit-learn pays no attention to it
+
+    nca = NCA(n_components=2, max_iter=3)
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        nca.set_params(callback=partial(note, into=seen)).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        nca.set_params(callback=lambda p: progress.append((p.components, p.n_iter))).fit(X, y)
+    assert [n_iter for _, n_iter in seen] == [n_iter for _, n_iter in progress] == [1, 2, 3]
+    for (flat, _), (components, _) in zip(seen, progress, strict=True):
+        assert_array_equal(flat, components.ravel())
+    assert_array_equal(seen[-1][0], nca.components_.ravel())
+    quiet = NCA(max_iter=3, callback=lambda p, into=None: True).fit(X, y)
+    assert quiet.stop_reason_ == "callback"
