@@ -1,4 +1,4 @@
-"""metrics of the classes of metric-learn, of its own package or of vicinal's, on one small problem.
+"""Metrics of the classes of metric-learn, of its own package or of vicinal's, on one small problem.
 
     python benchmarks/metric_learn/compat.py
 

@@ -9,11 +9,13 @@ from sklearn.base import TransformerMixin
 
 from vicinal._typing import Seed
 from vicinal.compat.metric_learn.base_metric import MahalanobisMixin
-from vicinal.compat.metric_learn.nca import TOL
 from vicinal.compat.metric_learn.run_log import printed_run
 from vicinal.compat.metric_learn.starts import check_rank, starting_components
 from vicinal.compat.metric_learn.tuple_input import Preprocessor
 from vicinal.learners import mlkr as native
+
+TOL = 1e-9
+"""Relative decrease of the objective per iteration; SciPy's own is 2e-9."""
 
 
 class MLKR(TransformerMixin, MahalanobisMixin):

@@ -17,6 +17,9 @@ from vicinal.exceptions import warn_user
 from vicinal.learners import scml as native
 
 BASES = {"triplet_diffs": "triplets", "lda": "lda"}
+TOL = 1e-3
+"""How far the objective may be from its minimum, about, relative to 1 + J. Stochastic steps end at
+many times that."""
 
 
 def _check_integers(estimator: SCML | SCML_Supervised, *names: str) -> None:
@@ -109,6 +112,7 @@ def _learn(
         n_basis=n_basis,
         rescale=False,
         max_iter=int(estimator.max_iter),
+        tol=TOL,
         verbose=2 * int(estimator.verbose),
         random_state=estimator.random_state,
     )
