@@ -31,13 +31,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.classifier import ANNClassifier
-from vicinal.features.hat_basis import HatBasis
+from vicinal.features.expansion import Expansion
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import store_fit
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.explanation import NeighborVote, contributions
+
+PAIRS = 500
+"""Pairs of rows whose distances say what each feature adds, at most."""
 
 NeighborClassifier: TypeAlias = ClassMeanKNN | KNeighborsClassifier
 
@@ -57,24 +60,35 @@ class MeasuredRows:
     """Rows as a distance sees them: columns, and the matrix of the squared distance."""
 
     columns: FloatArray
-    """(n, p) the features, and their hat functions where there are any."""
+    """(n, p) the features, and their hat and kernel functions where there are any."""
     M: FloatArray
     """(p, p)"""
-    hats: HatBasis | None = None
+    expansion: Expansion | None = None
     """None: the columns are the features."""
 
     @property
     def n_features(self) -> int:
         """d."""
-        return len(self.M) if self.hats is None else self.hats.n_features
+        return len(self.M) if self.expansion is None else self.expansion.n_features
 
     def contributions(self, rows: IndexArray) -> FloatArray:
         """(n, d) what each feature adds to the squared distance from row i to row ``rows[i]``."""
-        return self.by_feature(contributions(self.columns, self.columns[rows], self.M))
+        return self._contributions(self.columns, self.columns[rows])
 
-    def by_feature(self, parts: FloatArray) -> FloatArray:
-        """(..., d) sums over the columns of each feature."""
-        return parts if self.hats is None else self.hats.by_feature(parts)
+    def mean_contributions(self) -> FloatArray:
+        """(d,) shares of the features in the squared distances of pairs of rows, of sum 1."""
+        n = len(self.columns)
+        rows = np.unique(np.linspace(0, n - 1, min(n, PAIRS)).astype(np.intp))
+        columns = self.columns[rows]
+        parts = self._contributions(columns, np.roll(columns, len(rows) // 2, axis=0))
+        shares = np.maximum(parts.sum(axis=0), 0.0)
+        total = shares.sum()
+        return np.asarray(shares / total if total > 0 else np.full(len(shares), 1 / len(shares)))
+
+    def _contributions(self, columns: FloatArray, to: FloatArray) -> FloatArray:
+        if self.expansion is None:
+            return contributions(columns, to, self.M)
+        return self.expansion.contributions(columns, to, self.M)
 
 
 class ModelMetric(Protocol):
@@ -167,13 +181,13 @@ class MeanMetric:
         return np.asarray(self.committee.get_mahalanobis_matrix(), dtype=np.float64)
 
     def measure(self, A: FloatArray) -> MeasuredRows:
-        if self._hats is None:
+        if not self._expanded:
             return MeasuredRows(A, self.matrix())
-        return MeasuredRows(self._columns(A), self.committee.mean_metric(), self._hats)
+        return MeasuredRows(self._columns(A), self.committee.mean_metric(), self._expansion)
 
     def directions(self, axes: FloatArray, A: FloatArray) -> FloatArray:
-        """(r, d); hat functions are replaced by the straight lines nearest to them on A (n, d)."""
-        lines = self._factor if self._hats is None else self._factor @ self._hats.slopes(A)
+        """(r, d); columns are replaced by the linear functions nearest to them on A (n, d)."""
+        lines = self._factor @ self._expansion.slopes(A) if self._expanded else self._factor
         return np.asarray(axes @ lines)
 
     def _columns(self, A: FloatArray) -> FloatArray:
@@ -181,9 +195,12 @@ class MeanMetric:
             return np.asarray(self.committee.unfold(A))
 
     @property
-    def _hats(self) -> HatBasis | None:
-        knots = self.committee.knots_
-        return None if knots is None else HatBasis(knots)
+    def _expansion(self) -> Expansion:
+        return self.committee._expansion
+
+    @property
+    def _expanded(self) -> bool:
+        return self._expansion.n_columns > self._expansion.n_features
 
     @cached_property
     def _factor(self) -> FloatArray:

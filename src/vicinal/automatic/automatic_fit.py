@@ -14,12 +14,12 @@ from scipy.sparse import csr_array
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.committee import (
-    CANDIDATES,
     Candidate,
     Choice,
     Judge,
     Scores,
     cross_fitted_weights,
+    eligible,
     greedy_weights,
 )
 from vicinal.automatic.metric_path import (
@@ -33,8 +33,8 @@ from vicinal.automatic.metric_path import (
     starting_metric,
     starts_in,
 )
-from vicinal.automatic.tuning_rows import TuningRows
-from vicinal.features.hat_basis import HatBasis, drop_unused_hats, worth_expanding
+from vicinal.automatic.tuning_rows import Descent, TuningRows
+from vicinal.features.expansion import Expansion
 from vicinal.features.target_statistics import TargetFeatures
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample
 from vicinal.validation.schedule import Schedule, run_tasks
@@ -53,8 +53,8 @@ MIN_CROSS_FITTED = 3
 TREES = 500
 """Trees of a member, over all folds."""
 FOREST = "forest"
-MEMBERS = ("linear", "hat", "forest")
-"""Kinds of members; a metric of hat functions is of the second one."""
+MEMBERS = ("linear", "hat", "kernel", "forest")
+"""Kinds of members: metrics of features, of hat functions, of kernel functions; leaves of trees."""
 MIN_MEMBERS = 10
 """Rows of a class that are tuned on at any effort, if it has so many."""
 
@@ -88,8 +88,8 @@ class TuningOutcome:
     """Everything a fit has found."""
 
     metrics: FloatArray
-    basis: HatBasis | None
-    """What the metrics are about, if one of them needs more than the features themselves."""
+    expansion: Expansion
+    """What the metrics are about."""
     chosen: list[Choice]
     cv_results: dict[str, NDArray[np.generic]]
     oof_rows: IndexArray
@@ -112,8 +112,8 @@ class _Decision:
 class AutomaticFit:
     """One fit on the samples X (n, d) with their voters and groups.
 
-    A committee may expand the features in hat functions; a single metric is a matrix of the
-    features themselves.
+    A committee may expand the features in hat and kernel functions; a single metric is a matrix of
+    the features themselves.
     """
 
     def __init__(
@@ -131,21 +131,24 @@ class AutomaticFit:
         self._members = tuple(members) if mode == "committee" else ("linear",)
         limit = round(effort * TUNING_ROWS)
         self.rows = stratified_sample(voters.strata, limit, at_least=MIN_MEMBERS, random_state=rng)
-        basis = HatBasis.of(X) if "hat" in self._members and worth_expanding(X) else None
+        expansion = Expansion.of(X, {_kind_of(descent.name) for descent in self._descents(voters)})
         X = X[self.rows]
         self._samples = Samples(
-            X if basis is None else basis.expand(X),
+            expansion.expand(X),
             voters[self.rows],
             None if groups is None else groups[self.rows],
-            basis,
+            expansion,
         )
         self._folds = self._usable_folds(rng)
         if target_features is not None:
             features = target_features.take(self.rows)
-            by_fold = [features.in_fold(X, *fold) for fold in self._folds]
-            expanded = by_fold if basis is None else [basis.expand(of_fold) for of_fold in by_fold]
-            self._samples = replace(self._samples, X_by_fold=expanded)
+            by_fold = [expansion.expand(features.in_fold(X, *fold)) for fold in self._folds]
+            self._samples = replace(self._samples, X_by_fold=by_fold)
         self._seed = int(rng.randint(2**30))
+
+    def _descents(self, voters: TuningRows) -> list[Descent]:
+        """The descents of the kinds that are wanted."""
+        return [d for d in voters.descents if _kind_of(d.name) in self._members]
 
     def _usable_folds(self, rng: np.random.RandomState) -> list[Fold]:
         samples = self._samples
@@ -182,10 +185,10 @@ class AutomaticFit:
             if in_committee
             else self._single(judge, scores, schedule)
         )
-        metrics, basis = drop_unused_hats(outcome.metrics, self._samples.basis)
+        metrics, expansion = self._samples.expansion.used_by(outcome.metrics)
         return TuningOutcome(
             metrics=metrics,
-            basis=basis,
+            expansion=expansion,
             cv_results=_cv_results(scores, voters),
             oof_rows=self.rows,
             histories=paths.histories,
@@ -208,7 +211,7 @@ class AutomaticFit:
         if "forest" not in self._members or schedule.deadline.is_over():
             return {}
         samples, f = self._samples, len(self._folds)
-        d = samples.X.shape[1] if samples.basis is None else samples.basis.n_features
+        d = samples.expansion.n_features
 
         def grow(task: tuple[int, int]) -> Forest:
             leaf, fold = task
@@ -298,11 +301,10 @@ class AutomaticFit:
         return mean
 
     def _eligible(self, scores: Scores) -> list[Candidate]:
-        """The best candidates of the kinds that are wanted, and all forests."""
+        """The candidates of the kinds that are wanted from which members are chosen."""
         ranked = [scores.candidates[i] for i in self._samples.voters.rank(scores.losses)]
         wanted = [c for c in ranked if _kind_of(c.metric.configuration) in self._members] or ranked
-        best = wanted[:CANDIDATES]
-        return best + [c for c in wanted[CANDIDATES:] if c.vote == LEAVES]
+        return eligible(wanted)
 
     def _single(self, judge: Judge, scores: Scores, schedule: Schedule) -> _Decision:
         voters = self._samples.voters
@@ -334,8 +336,11 @@ def _choice(candidate: Candidate, weight: float, metrics: tuple[int, ...]) -> Ch
 
 def _kind_of(configuration: str) -> str:
     """One of MEMBERS."""
-    kind = FOREST if configuration == FOREST else "linear"
-    return "hat" if configuration.startswith("unfolded") else kind
+    if configuration == FOREST:
+        return FOREST
+    if "kernel" in configuration:
+        return "kernel"
+    return "hat" if configuration.startswith("unfolded") else "linear"
 
 
 @contextmanager

@@ -18,7 +18,11 @@ from vicinal.voting.local_linear import LOCAL_ROWS, local_linear_weights
 from vicinal.voting.row_weights import RowWeights, probabilities
 from vicinal.voting.votes import LEAVES, LINES, N_NEIGHBORS, VoteName, rules, vote_weights
 
-CANDIDATES = 50
+CANDIDATES = 30
+"""Candidates that may become members because they are the best."""
+OF_EACH_FAMILY = 2
+"""Candidates that may because they are the best of their configuration and of their kind of vote:
+a committee gains from members that err differently."""
 FIRST_MEMBERS = 3
 ADDITIONS = 15
 LOCAL_METRICS = 10
@@ -32,6 +36,11 @@ class Candidate:
     metric: MetricName
     vote: VoteName
     n_neighbors: int
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """Its configuration, and whether its neighbors vote themselves or a line through them."""
+        return self.metric.configuration, self.vote if self.vote in (LEAVES, *LINES) else ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,17 @@ class Scores:
             self.neighbors,
             self.shares | shares,
         )
+
+
+def eligible(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """The best of these candidates, and the best of each family; best first."""
+    places: dict[tuple[str, str], int] = {}
+    chosen = []
+    for place, candidate in enumerate(ranked):
+        places[candidate.family] = places.get(candidate.family, 0) + 1
+        if place < CANDIDATES or places[candidate.family] <= OF_EACH_FAMILY:
+            chosen.append(candidate)
+    return chosen
 
 
 @dataclass(frozen=True)

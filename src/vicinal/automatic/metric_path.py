@@ -14,7 +14,7 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.tuning_rows import Descent, TuningRows
-from vicinal.features.hat_basis import HatBasis
+from vicinal.features.expansion import Expansion
 from vicinal.features.spaces import FeatureSpace, SpaceName, make_spaces
 from vicinal.learners.initialization import scale_for_perplexity
 from vicinal.learners.labeled_data import LabeledData
@@ -32,6 +32,8 @@ STARTS: dict[str, SpaceName] = {
     "centered": "centered",
     "whitened": "whitened",
     "unfolded": "unfolded",
+    "kernel": "kernel",
+    "whitened kernel": "whitened kernel",
 }
 """The metrics that descents start from are candidates too."""
 
@@ -81,10 +83,10 @@ class Samples:
     """The rows that are tuned on."""
 
     X: FloatArray
-    """(n, d), or (n, d + h) with h hat functions."""
+    """(n, p) the columns of the expansion."""
     voters: TuningRows
     groups: IndexArray | None
-    basis: HatBasis | None = None
+    expansion: Expansion
     X_by_fold: Sequence[FloatArray] = ()
     """The same for each fold, where features depend on the targets of its training rows."""
 
@@ -98,7 +100,7 @@ class Samples:
         groups = None if self.groups is None else self.groups[rows]
         return {
             name: TrainingPart.of(space, X, voters, groups)
-            for name, space in make_spaces(X, voters.strata, self.basis).items()
+            for name, space in make_spaces(X, voters.strata, self.expansion).items()
         }
 
 

@@ -109,6 +109,7 @@ class TunedModel(OptionalTransformer):
         attributes: Mapping[str, object],
     ) -> None:
         """Set all fitted attributes: those that all models have, and these."""
+        hats, kernel = outcome.expansion.hats, outcome.expansion.kernel
         common = {
             "encoder_": encoded.encoder,
             "X_fit_": given.X,
@@ -117,7 +118,9 @@ class TunedModel(OptionalTransformer):
             "n_samples_fit_": len(given.X),
             "metrics_": outcome.metrics,
             "chosen_": outcome.chosen,
-            "knots_": None if outcome.basis is None else outcome.basis.knots,
+            "knots_": None if hats is None else hats.knots,
+            "landmarks_": None if kernel is None else kernel.landmarks,
+            "kernel_scales_": None if kernel is None else kernel.scales,
             "cv_results_": outcome.cv_results,
             "histories_": outcome.histories,
             "oof_rows_": outcome.oof_rows,

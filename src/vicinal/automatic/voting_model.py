@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.changing_rows import rows_forgotten
 from vicinal.automatic.committee import Choice
+from vicinal.features.expansion import Expansion
 from vicinal.features.hat_basis import HatBasis
+from vicinal.features.kernel_basis import KernelBasis
 from vicinal.features.table_encoder import TableEncoder
 from vicinal.features.table_values import dense
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import DTYPES, on_host
-from vicinal.voting.explanation import Explanation, NeighborVote, contributions
+from vicinal.voting.explanation import Explanation, NeighborVote
 from vicinal.voting.forest import Forest
 from vicinal.voting.row_weights import Voters
 from vicinal.voting.sources import Committee, mean_metric, prepared
@@ -85,6 +87,8 @@ class VotingModel:
     knots_: FloatArray | None = None  # missing in models stored before there were hat functions
     chosen_: Sequence[Choice]
     forests_: Sequence[Forest] | None = None  # the same
+    landmarks_: FloatArray | None = None  # the same
+    kernel_scales_: FloatArray | None = None
 
     def _voters(self) -> Voters:
         """The training rows as voters."""
@@ -185,8 +189,8 @@ class VotingModel:
         effective = self._effective(queries, weights, P)
         explanations = []
         for i, x in enumerate(queries):
-            parts = contributions(x, committee.X[rows[i]], committee.mean_metric)
-            votes = self._votes(weights[[i]].toarray()[0], rows[i], self._by_feature(parts))
+            parts = self._expansion.contributions(x, committee.X[rows[i]], committee.mean_metric)
+            votes = self._votes(weights[[i]].toarray()[0], rows[i], self._by_column(parts))
             votes = self._with_thresholds(x, votes)
             explanations.append(self._explanation(P[i], votes, float(effective[i])))
         return explanations
@@ -248,15 +252,19 @@ class VotingModel:
 
         Notes
         -----
-        Nothing of the rows themselves remains in the model; what was learned from them (metrics,
-        thresholds of forests, statistics of ``encoder_``) does, until the next :meth:`fit`.
+        What was learned from the rows (metrics, thresholds of forests, statistics of ``encoder_``)
+        remains until the next :meth:`fit`, and so do ``landmarks_``, which are copies of a few
+        rows; nothing else of the rows themselves does.
         """
         check_is_fitted(self)
         self._let_vote(rows_forgotten(self, rows))
         return self
 
     def unfold(self, X: ArrayLike) -> FloatArray:
-        """Columns that ``metrics_`` are about: the features, and their hats where ``knots_`` are.
+        """Columns that ``metrics_`` are about.
+
+        They are the features, their hats where there are ``knots_``, and the kernel functions of
+        the ``landmarks_`` where there are some.
 
         Parameters
         ----------
@@ -282,14 +290,14 @@ class VotingModel:
         r"""M (d, d): the metric of mode="single"; for a committee, the mean of its metrics.
 
         Each is divided by its mean squared distance of two training rows and weighted like its
-        member; where metrics are about hat functions, every hat is replaced by the straight line
-        nearest to it. The committee does not predict with this mean (that would lose accuracy): it
-        is for maps.
+        member; where metrics are about hat or kernel functions, each of these is replaced by the
+        linear function nearest to it. The committee does not predict with this mean (that would
+        lose accuracy): it is for maps.
         """
         check_is_fitted(self)
         X, metrics = self.X_fit_.astype(np.float64), self.metrics_
-        if self.knots_ is not None:
-            metrics = metrics @ HatBasis(self.knots_).slopes(X)
+        if self.knots_ is not None or self.landmarks_ is not None:
+            metrics = metrics @ self._expansion.slopes(X)
         return mean_metric(X, metrics, self.chosen_)
 
     def _queries(self, X: ArrayLike) -> FloatArray:
@@ -305,18 +313,24 @@ class VotingModel:
 
     def _expanded(self, X: FloatArray) -> FloatArray:
         """:meth:`unfold` without the checks."""
-        X = X.astype(np.float64)
-        return X if self.knots_ is None else HatBasis(self.knots_).expand(X)
+        return self._expansion.expand(X.astype(np.float64))
 
-    def _by_feature(self, parts: FloatArray) -> FloatArray:
-        """(k, d) sums over all that was made of each feature, of parts (k, p)."""
-        if self.knots_ is not None:
-            parts = HatBasis(self.knots_).by_feature(parts)
+    @property
+    def _expansion(self) -> Expansion:
+        """What makes the columns that the metrics are about."""
+        hats = None if self.knots_ is None else HatBasis(self.knots_)
+        kernel = None
+        if self.landmarks_ is not None and self.kernel_scales_ is not None:
+            kernel = KernelBasis(self.landmarks_, self.kernel_scales_)
+        return Expansion(self.X_fit_.shape[1], hats, kernel)
+
+    def _by_column(self, parts: FloatArray) -> FloatArray:
+        """(k, c) sums over all features (k, d) that were made of each column."""
         return parts if self.encoder_ is None else self.encoder_.sum_by_column(parts)
 
     @prepared(
         "X_fit_", "y_fit_", "row_weights_", "prior_", "metrics_", "knots_", "chosen_",
-        "forests_", "exponent_", "shrinkage_",
+        "landmarks_", "kernel_scales_", "forests_", "exponent_", "shrinkage_",
     )  # fmt: skip
     def _committee(self) -> Committee:
         """Training rows, metrics, forests and votes, ready for queries."""

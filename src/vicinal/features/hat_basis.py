@@ -82,15 +82,6 @@ class HatBasis:
         return np.vstack(slopes)
 
 
-def drop_unused_hats(
-    metrics: FloatArray, basis: HatBasis | None
-) -> tuple[FloatArray, HatBasis | None]:
-    """The metrics (q, m, d + h) as metrics of the d features alone, if none of them uses a hat."""
-    if basis is None or metrics[:, :, basis.n_features :].any():
-        return metrics, basis
-    return metrics[:, :, : basis.n_features].copy(), None
-
-
 def _knots(x: FloatArray) -> FloatArray:
     values, counts = np.unique(x, return_counts=True)
     if len(values) > MAX_KNOTS:

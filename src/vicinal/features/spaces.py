@@ -1,11 +1,13 @@
-"""Feature spaces that metrics are learned in: four linear maps of the data, of moderate dimension.
+"""Feature spaces that metrics are learned in: linear maps of the data, of moderate dimension.
 
 A short descent does not get far from where it starts. The standardized space starts from the
 Euclidean distance of features that count equally; the centered one from that of the data as they
 are, whose scales may be the best that is known about them (pixels, principal components,
 embeddings); the whitened one from the distance of linear discriminant analysis, which knows how the
 features of one class vary together; the unfolded one from that of hat functions of the features
-(:mod:`~vicinal.features.hat_basis`), where equal steps need not count equally.
+(:mod:`~vicinal.features.hat_basis`), where equal steps need not count equally. Two more are made of
+kernel functions (:mod:`~vicinal.features.kernel_basis`): their principal components, and the same
+whitened, where the metric starts from kernel discriminant analysis.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.features.hat_basis import HatBasis
+from vicinal.features.expansion import Expansion
 
-SpaceName: TypeAlias = Literal["standardized", "centered", "whitened", "unfolded"]
+SpaceName: TypeAlias = Literal[
+    "standardized", "centered", "whitened", "unfolded", "kernel", "whitened kernel"
+]
 
 MAX_FEATURES = 60
 """Beyond it the principal components are learned from: more cost time and overfit."""
@@ -50,11 +54,10 @@ class FeatureSpace:
 
 
 def make_spaces(
-    X: FloatArray, codes: IndexArray, basis: HatBasis | None
+    X: FloatArray, codes: IndexArray, expansion: Expansion
 ) -> dict[SpaceName, FeatureSpace]:
-    """The spaces of the samples X (n, d), or (n, d + h) with their hats, of classes `codes`."""
-    d = X.shape[1] if basis is None else basis.n_features
-    h = X.shape[1] - d
+    """The spaces of samples of classes `codes`, expanded: X (n, p)."""
+    d, s, p = expansion.n_features, expansion.n_straight, expansion.n_columns
     features = X[:, :d]
     equal = centered(features, MAX_DISCRIMINANT, equally=True)
     standardized = equal.leading(MAX_FEATURES) if d > MAX_DISCRIMINANT else None
@@ -63,10 +66,23 @@ def make_spaces(
         "centered": centered(features, MAX_FEATURES, equally=False),
         "whitened": whitened(equal, features, codes),
     }
-    spaces = {name: space.within(0, h) for name, space in spaces.items()}
-    if basis is not None:
-        spaces["unfolded"] = unfolded(X[:, d:], basis.owners[d:]).within(d, 0)
+    spaces = {name: space.within(0, p - d) for name, space in spaces.items()}
+    if expansion.hats is not None:
+        spaces["unfolded"] = unfolded(X[:, d:s], expansion.hats.owners[d:]).within(d, p - s)
+    if expansion.kernel is not None:
+        K = X[:, s:]
+        curved = kernel_components(K, expansion.kernel.coordinates)
+        spaces["kernel"] = curved.leading(MAX_FEATURES).within(s, 0)
+        spaces["whitened kernel"] = whitened(curved, K, codes).within(s, 0)
     return spaces
+
+
+def kernel_components(K: FloatArray, coordinates: FloatArray) -> FeatureSpace:
+    """Principal components of the coordinates A k (r, m), for kernel functions K (n, m)."""
+    center = K.mean(axis=0)
+    return FeatureSpace(
+        center, _leading((K - center) @ coordinates.T, min(len(coordinates), len(K))) @ coordinates
+    )
 
 
 def unfolded(H: FloatArray, owners: IndexArray) -> FeatureSpace:

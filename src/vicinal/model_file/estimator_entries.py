@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from vicinal.features.hat_basis import MAX_EXPANDED, MAX_KNOTS, HatBasis
+from vicinal.features.kernel_basis import LANDMARKS
 from vicinal.learners.parameters import check_n_components, check_parameters
 from vicinal.model_file.entry import Entry
 from vicinal.model_file.schema import (
@@ -219,8 +220,8 @@ FOREST = Entry(
 def _check_automatic(model: Any) -> None:
     if np.any(np.diff(model.oof_rows_) <= 0):
         raise ValueError("oof_rows_ must be ascending")
-    if model.mode == "single" and model.knots_ is not None:
-        raise ValueError("knots_ belongs to a committee, and only to it")
+    if model.mode == "single" and not (model.knots_ is None and model.landmarks_ is None):
+        raise ValueError("knots_ and landmarks_ belong to a committee, and only to it")
     encoder, d = model.encoder_, model.n_features_in_
     if encoder is not None and encoder.n_features_in_ != d:
         raise ValueError(f"encoder_ must take {d} columns, not {encoder.n_features_in_}")
@@ -228,11 +229,12 @@ def _check_automatic(model: Any) -> None:
     if model.X_fit_.shape[1] != features:
         raise ValueError(f"X_fit_ must have {features} columns, not {model.X_fit_.shape[1]}")
     expected = features if model.knots_ is None else _unfolded_columns(model.knots_)
+    expected += _kernel_columns(model.landmarks_, model.kernel_scales_)
     if model.metrics_.shape[2] != expected:
         raise ValueError(f"metrics_ must have {expected} columns, not {model.metrics_.shape[2]}")
     forests, n = model.forests_ or (), model.n_samples_fit_
-    if any(forest.features.max() >= model.n_features_in_ for forest in forests):
-        raise ValueError(f"forests_ must be about the {model.n_features_in_} features")
+    if any(forest.features.max() >= features for forest in forests):
+        raise ValueError(f"forests_ must be about the {features} features")
     results = model.cv_results_
     if 1 not in results["rank_test_score"] or "euclid" not in results["configuration"]:
         raise ValueError("cv_results_ must have a best candidate, and one named euclid")
@@ -257,6 +259,14 @@ def _unfolded_columns(knots: NDArray[Any]) -> int:
     return len(HatBasis(knots).owners)
 
 
+def _kernel_columns(landmarks: NDArray[Any] | None, scales: NDArray[Any] | None) -> int:
+    if (landmarks is None) != (scales is None):
+        raise ValueError("landmarks_ and kernel_scales_ belong together")
+    if landmarks is not None and not 1 <= len(landmarks) <= LANDMARKS:
+        raise ValueError(f"landmarks_ may have up to {LANDMARKS} rows")
+    return 0 if landmarks is None else len(landmarks)
+
+
 AUTOMATIC_STATE = (
     Field("encoder_", FittedEstimator(("TableEncoder",)), optional=True, nullable=True),
     Field("X_fit_", StoredArray(("n", "e"))),  # e features of d columns
@@ -272,6 +282,9 @@ AUTOMATIC_STATE = (
     Field("timed_out_", flag),
     # Absent in files that were written before there were forests.
     Field("forests_", ListOf("Forest"), optional=True, nullable=True),
+    # Absent in files that were written before there were kernel functions.
+    Field("landmarks_", StoredArray((None, "e")), optional=True, nullable=True),
+    Field("kernel_scales_", StoredArray(("e",), low=0.0), optional=True, nullable=True),
 )
 
 AUTOMATIC = Entry(

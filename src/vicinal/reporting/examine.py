@@ -206,6 +206,6 @@ def _metric(
     fitted: FittedModel, M: FloatArray, A: FloatArray, after: MapProjection
 ) -> MetricFindings:
     measured = fitted.metric.measure(A)
-    unfolded = None if measured is None or measured.hats is None else measured
+    unfolded = None if measured is None or measured.expansion is None else measured
     directions = fitted.metric.directions(after.axes, A)
     return metric_findings(M, A.std(axis=0), directions, after.spreads, unfolded)

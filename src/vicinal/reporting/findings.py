@@ -122,7 +122,7 @@ class MetricFindings:
     directions: tuple[Direction, ...]
     n_features: int
     unfolded: bool = False
-    """Whether the metric is about hats of the features: weights are theirs, M is near to it."""
+    """Whether the metric is about functions of the features: weights are theirs, M near to it."""
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,9 @@ def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
                 f"{percent(error)}. Iterate {choice.iterate}, {choice.vote} vote.",
             )
         )
+    if model.landmarks_ is not None:
+        why = f"Members use their nearness to {len(model.landmarks_)} landmarks."
+        entries.insert(1, Chosen("Features", "kernel functions", why))
     if model.knots_ is not None:
         why = "Members use hat functions of them: equal steps need not count equally."
         entries.insert(1, Chosen("Features", "unfolded", why))

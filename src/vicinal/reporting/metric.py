@@ -50,7 +50,7 @@ def metric_findings(
     """
     weights = feature_weights(M, scale)
     if unfolded is not None:
-        weights = unfolded.by_feature(feature_weights(unfolded.M, unfolded.columns.std(axis=0)))
+        weights = unfolded.mean_contributions()
     features = np.argsort(-weights, kind="stable")[:FEATURES_SHOWN]
     comparable = (M * np.outer(scale, scale))[np.ix_(features, features)]
     largest = float(np.abs(comparable).max())

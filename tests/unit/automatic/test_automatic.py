@@ -47,12 +47,14 @@ def test_is_a_scikit_learn_estimator(estimator, check):
 
 
 def unfold(model, samples):
-    """The features and their hat functions, one at a time."""
-    if model.knots_ is None:
-        return samples
+    """The features, their hat functions and their kernel functions, one at a time."""
     columns = list(samples.T)
-    for x, knots in zip(samples.T, map(np.unique, model.knots_), strict=True):
-        columns += [np.interp(x, knots, peak) for peak in np.eye(len(knots))]
+    if model.knots_ is not None:
+        for x, knots in zip(samples.T, map(np.unique, model.knots_), strict=True):
+            columns += [np.interp(x, knots, peak) for peak in np.eye(len(knots))]
+    if model.landmarks_ is not None:
+        steps = (samples[:, None] - model.landmarks_) * model.kernel_scales_
+        columns += list(np.exp(-np.sum(steps**2, axis=2)).T)
     return np.array(columns).T
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 from sklearn.base import BaseEstimator
@@ -289,9 +290,41 @@ def test_table_models_come_back(method, tmp_path):
     assert_same(list(loaded.nearest(rows, 3)), list(model.nearest(rows, 3)))
 
 
+def test_a_committee_that_sees_kernel_functions(tmp_path):
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    model = ANNClassifier(members=("kernel",)).fit(X, np.linalg.norm(X, axis=1) > 1.2)
+    restored = pass_through(model, tmp_path / "model.vicinal")
+    assert_same(restored.landmarks_, model.landmarks_)
+    assert_same(restored.predict_proba(X), model.predict_proba(X))
+    assert str(restored.explain(X[:1])[0]) == str(model.explain(X[:1])[0])
+    landmarks, scales = model.landmarks_, model.kernel_scales_
+    for changes, message in (
+        ({"landmarks_": None}, "belong together"),
+        ({"landmarks_": landmarks[1:].copy()}, "metrics_ must have 151 columns"),
+        ({"landmarks_": np.repeat(landmarks, 2, axis=0)}, "up to 150 rows"),
+        ({"landmarks_": landmarks[:, :1].copy()}, "landmarks_"),
+        ({"kernel_scales_": -scales}, "kernel_scales_"),
+        ({"kernel_scales_": scales * np.inf}, "kernel_scales_"),
+        ({"mode": "single"}, "belong to a committee"),
+    ):
+        broken = copy(model)
+        vars(broken).update(changes)
+        with pytest.raises(ValueError, match=message):
+            save(broken, tmp_path / "broken.vicinal")
+
+
+def test_forests_of_features_that_an_encoder_has_made(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"kind": rng.choice(list("abcdef"), 150), "x": rng.normal(size=150)})
+    model = ANNClassifier(members=("forest",)).fit(frame, frame["kind"].isin(["a", "f"]))
+    assert max(forest.features.max() for forest in model.forests_) >= 2
+    restored = pass_through(model, tmp_path / "model.vicinal")
+    assert_same(restored.predict_proba(frame), model.predict_proba(frame))
+
+
 def test_a_committee_that_unfolds_features(tmp_path):
     X = np.random.default_rng(1).integers(0, 6, size=(300, 3)).astype(float)
-    model = ANNClassifier().fit(X, (X % 2).sum(axis=1) > 1.5)
+    model = ANNClassifier(members=("linear", "hat")).fit(X, (X % 2).sum(axis=1) > 1.5)
     restored = pass_through(model, tmp_path / "model.vicinal")
     assert_same(restored.knots_, model.knots_)
     assert_same(restored.predict_proba(X), model.predict_proba(X))
@@ -301,7 +334,7 @@ def test_a_committee_that_unfolds_features(tmp_path):
         ("knots_", None, "metrics_ must have 3 columns"),
         ("knots_", np.repeat(knots, 2, axis=1), "up to 30 rows and 8 columns"),
         ("metrics_", metrics[:, :, 1:].copy(), f"must have {metrics.shape[2]} columns"),
-        ("mode", "single", "belongs to a committee"),
+        ("mode", "single", "belong to a committee"),
     ):
         broken = copy(model)
         setattr(broken, attribute, value)
