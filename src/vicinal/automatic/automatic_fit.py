@@ -168,7 +168,7 @@ class AutomaticFit:
         """
         parts = self._parts(range(len(self._folds)), schedule)
         starts = starts_in(parts[0])
-        descents = [d for d in descents_in(parts[0]) if _kind_of(d.name) in self._members]
+        descents = [d for d in descents_in(parts[0]) if d in self._descents(self._samples.voters)]
         counter = _Counter(len(descents) * len(parts), report)
         forests = self._forests(schedule)
         paths = run_descents(parts, descents, schedule, counter.count)

@@ -27,11 +27,11 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
     r"""Nearest-neighbor classifier that learns its distance and chooses everything by itself.
 
     Short descents of the neighbor objective, from the Euclidean metric of the features as they
-    are, standardized, whitened, and (if they are at most 30) expanded in hat functions at their
-    quantiles, on each of F folds of the training data, give paths of metrics. Each iterate kept,
-    and each start, is judged with several votes and every K on the rows that it was not learned
-    from; so are the leaves of forests, and local linear votes under the best metrics. A committee
-    of the best then predicts
+    are, standardized, whitened, expanded in kernel functions, and (if they are at most 30) in hat
+    functions at their quantiles, on each of F folds of the training data, give paths of metrics.
+    Each iterate kept, and each start, is judged with several votes and every K on the rows that it
+    was not learned from; so are the leaves of forests, and local linear votes under the best
+    metrics. A committee of the best then predicts
 
     .. math:: p_c(x) = \sum_v \frac{w_v}{F} \sum_{f \le F}
               \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac{1}{2} \pi_c}
@@ -51,10 +51,11 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
         The committee is the more accurate. "single" learns the best candidate again from all rows:
         one matrix of the features as they are, and the model is a transformer too (for maps and
         vector databases).
-    members : sequence of {"linear", "hat", "forest"} or None, default=None
+    members : sequence of {"linear", "hat", "kernel", "forest"} or None, default=None
         Kinds of members that the committee may have; None allows all. "linear" are metrics of the
-        features, "hat" metrics of their hat functions, "forest" the leaves of decision trees. For
-        metrics only, use ``("linear", "hat")``.
+        features, "hat" metrics of their hat functions, "kernel" metrics of their nearness to
+        landmarks, "forest" the leaves of decision trees. For metrics only, use ``("linear", "hat",
+        "kernel")``.
     effort : float, default=1.0
         Up to ``4000 * effort`` rows, a stratified sample, are tuned on; time grows with the
         square. All rows vote.
@@ -81,11 +82,13 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
         their ``metrics``, indices into ``metrics_``.
     metrics_ : (q, m, d) array
         Factors L of the chosen metrics: squared distances are :math:`\|L(x - x')\|^2`. If the
-        features are expanded, (q, m, d + h) and :math:`\|L(\phi(x) - \phi(x'))\|^2`, where
-        :math:`\phi` adds h hat functions to the features.
+        features are expanded, (q, m, p) and :math:`\|L(\phi(x) - \phi(x'))\|^2`, where
+        :math:`\phi` (:meth:`unfold`) adds hat functions and kernel functions to the features.
     knots_ : (d, k) array or None
         Where the hat functions of each feature have their peaks; None if no member needs them.
-        :meth:`unfold` adds them to samples.
+    landmarks_, kernel_scales_ : (k, d) and (d,) arrays, or None
+        The kernel functions :math:`e^{-\sum_f s_f^2 (x_f - l_{jf})^2}` that metrics are about,
+        after features and hats; None if no member needs them. Landmarks are training rows.
     forests_ : list of Forest or None
         Decision trees of the members whose vote is "leaves".
     exponent_ : float

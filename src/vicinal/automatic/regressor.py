@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from vicinal.automatic.tuned_model import TunedModel
 from vicinal.features.table_encoder import encode_samples
 from vicinal.learners.fit_input import check_labeled, on_host, take_fit_metadata
 from vicinal.learners.labeled_data import refuse_extreme, row_weights
-from vicinal.learners.parameters import check_parameters
+from vicinal.learners.parameters import OneOf, ParameterConstraints, Several, check_parameters
 from vicinal.validation.out_of_fold import gather_out_of_fold
 
 
@@ -117,6 +117,11 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
     >>> interval.shape
     (142, 2)
     """
+
+    _constraints: ClassVar[ParameterConstraints] = {
+        **TunedModel._constraints,
+        "members": OneOf((None,), Several(("linear", "hat", "forest"))),
+    }
 
     def __init__(
         self,

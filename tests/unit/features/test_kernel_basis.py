@@ -66,7 +66,7 @@ def test_coordinates_reproduce_the_kernel_among_the_landmarks():
     basis = KernelBasis.of(samples(80))
     K = basis.values(basis.landmarks)
     A = K @ basis.coordinates.T
-    assert_allclose(A @ A.T, K, atol=1e-6)
+    assert_allclose(A @ A.T, K, atol=1e-4)
 
 
 def test_landmarks_that_coincide_leave_finite_coordinates():
