@@ -21,6 +21,7 @@ from vicinal.cli.fit import fit
 from vicinal.cli.info import info
 from vicinal.cli.output import visible
 from vicinal.cli.predict import predict, transform
+from vicinal.cli.serve import serve
 
 EXPECTED: tuple[type[BaseException], ...] = (typer.BadParameter.__mro__[2], typer.Exit, typer.Abort)
 """What typer handles; the first is ClickException, which has moved between its versions."""
@@ -72,7 +73,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, explain, transform, compare, info, export, demo):
+for command in (fit, predict, explain, transform, compare, info, export, serve, demo):
     app.command(help=_flowing(command.__doc__ or ""))(command)
 
 

@@ -20,9 +20,7 @@ from vicinal.cli.output import (
     Output,
     ProgressBar,
     collected_warnings,
-    column_documents,
     column_lines,
-    column_text,
     dropped_rows,
     remarked_warnings,
     show_duration,
@@ -31,6 +29,7 @@ from vicinal.exceptions import TableError
 from vicinal.model_file import save
 from vicinal.tables.holdout import judge
 from vicinal.tables.reading import read_table
+from vicinal.tables.remarks import column_documents, column_text
 from vicinal.tables.sampling import read_sample, rows_to_keep
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import NamedColumns, TableModel

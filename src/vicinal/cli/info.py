@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from vicinal.cli.options import AsJson, ModelPath
-from vicinal.cli.output import Output, column_documents, column_text, percent
+from vicinal.cli.output import Output, percent
 from vicinal.cli.predict import load_table_model
+from vicinal.tables.remarks import column_documents, column_text
 
 
 def info(model: ModelPath, as_json: AsJson = False) -> None:

@@ -8,20 +8,16 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import isfinite
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from vicinal.features.column_codes import LevelCode, NumberCode
+from vicinal.features.column_codes import NumberCode
 from vicinal.features.column_encoding import ColumnEncoding
-from vicinal.features.table_values import MISSING
-from vicinal.features.target_statistics import TargetCode
-from vicinal.tables.table_model import TableCounts, TableModel
+from vicinal.tables.remarks import column_text, plain
 
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -70,7 +66,7 @@ class Output:
     def document(self, value: Any) -> None:
         """The JSON document, if that is what is wanted."""
         if self.as_json:
-            text = json.dumps(_plain(value), ensure_ascii=False, indent=2)
+            text = json.dumps(plain(value), ensure_ascii=False, indent=2)
             print(text.encode("utf-8", errors="backslashreplace").decode("utf-8"))
 
 
@@ -124,19 +120,6 @@ def _console(stream: Any) -> Console:
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold, whatever a file of somebody else holds; NaN and infinity are null."""
-    if isinstance(value, np.generic | np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
-
-
 class ProgressBar:
     """One bar on stderr, new with every stage; nothing where that is not a terminal."""
 
@@ -176,78 +159,24 @@ class ProgressBar:
 
 def column_lines(columns: Sequence[ColumnEncoding]) -> Iterator[str]:
     """Every column that was not simply standardized, and how many were."""
-    plain = [e for e in columns if _is_plain(e)]
+    plain = [e for e in columns if _isplain(e)]
     if plain:
         yield f"columns   {len(plain)} of numbers: standardized"
-    others = [e for e in columns if not _is_plain(e)]
+    others = [e for e in columns if not _isplain(e)]
     for encoding in others[:SHOWN_COLUMNS]:
         yield f"column    {encoding.name}: {column_text(encoding)}"
     if len(others) > SHOWN_COLUMNS:
         yield f"          and {len(others) - SHOWN_COLUMNS} more; vicinal info lists them all"
 
 
-def _is_plain(encoding: ColumnEncoding) -> bool:
+def _isplain(encoding: ColumnEncoding) -> bool:
     code = encoding.code
     return isinstance(code, NumberCode) and not code.is_text and not encoding.n_missing
-
-
-def column_text(encoding: ColumnEncoding) -> str:
-    """What is done to a column."""
-    return str(encoding) if encoding.is_used else f"dropped: {encoding}"
-
-
-def column_documents(columns: Sequence[ColumnEncoding]) -> list[dict[str, Any]]:
-    """The same for programs: what the features are made from."""
-    return [
-        {
-            "name": e.name,
-            "kind": e.code.kind,
-            "done": column_text(e),
-            "n_rows": e.n_rows,
-            "n_missing": e.n_missing,
-            "features": list(e.feature_names),
-            "has_indicator": e.has_indicator,
-            "weight": e.weight,
-            **vars(e.code),
-        }
-        for e in columns
-    ]
 
 
 def dropped_rows(number: int, target: str) -> str:
     """Rows without a class."""
     return f"rows      {number} without {target}: left out"
-
-
-def remarks(model: TableModel, names: Sequence[str], counts: TableCounts) -> Iterator[str]:
-    """What was done to new rows beyond the ordinary."""
-    for encoding in model.columns:
-        missing = counts.missing[encoding.name]
-        if missing:
-            yield f"note: column {encoding.name!r}: {missing} missing, {filled(encoding)}"
-        unseen = counts.unseen.get(encoding.name)
-        if unseen:
-            shown = ", ".join(map(repr, [level for level, _ in unseen.most_common(5)]))
-            more = ", …" if len(unseen) > 5 else ""
-            yield (
-                f"note: column {encoding.name!r}: {shown}{more} ({unseen.total()} rows) not in "
-                "training, taken as none of the known"
-            )
-    known = {encoding.name for encoding in model.columns} | set(model.roles.names)
-    extra = [repr(name) for name in names if name not in known]
-    if extra:
-        yield f"note: not in the model, ignored: {', '.join(extra[:10])}"
-
-
-def filled(encoding: ColumnEncoding) -> str:
-    """What becomes of missing values of new rows."""
-    code = encoding.code
-    if isinstance(code, NumberCode):
-        return f"filled with {code.fill:.6g}"
-    if isinstance(code, LevelCode | TargetCode):
-        known = MISSING in code.levels
-        return "a level of their own" if known else "taken as none of the known"
-    return "filled with the median"
 
 
 def show_duration(seconds: float) -> str:

@@ -25,10 +25,11 @@ from vicinal.cli.options import (
     reading_of,
     require_table_place,
 )
-from vicinal.cli.output import Output, ProgressBar, percent, remarked_warnings, remarks
+from vicinal.cli.output import Output, ProgressBar, percent, remarked_warnings
 from vicinal.features.column_codes import NumberCode
 from vicinal.model_file import load
 from vicinal.tables.reading import read_chunks
+from vicinal.tables.remarks import remarks
 from vicinal.tables.streaming import (
     CHUNK_ROWS,
     ChunkWork,

@@ -21,7 +21,7 @@ from vicinal.cli.output import ProgressBar, one_line, show_duration, visible
 from vicinal.model_file import load
 
 PROGRAM = [sys.executable, "-c", "from vicinal.cli import main; main()"]
-COMMANDS = ["fit", "predict", "explain", "transform", "compare", "info", "export", "demo"]
+COMMANDS = ["fit", "predict", "explain", "transform", "compare", "info", "export", "serve", "demo"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
