@@ -42,7 +42,7 @@ class ModelSource:
         self.last_error: str | None = None
         self._changing = threading.Lock()
         self._stamp = self._stamp_now()
-        self.current = LoadedModel(served(load(path)), 1)
+        self.current = LoadedModel(self._read(), 1)
 
     def refresh(self) -> bool:
         """Read the file again if it has been replaced; whether there is a new model.
@@ -56,7 +56,7 @@ class ModelSource:
                 if stamp == self._stamp:
                     return False
                 self._stamp = stamp
-                model = served(load(self.path))
+                model = self._read()
             except (OSError, ValueError, TypeError) as error:
                 self.last_error = f"the replaced file was not read: {type(error).__name__}"
                 logger.warning("%s: %s", self.path, error)
@@ -69,7 +69,14 @@ class ModelSource:
     def change(self, change: Callable[[ServedModel], ServedModel]) -> LoadedModel:
         """Replace the model by one that is made from it; one change at a time."""
         with self._changing:
-            return self._replace(change(self.current.model))
+            model = change(self.current.model)
+            model.warm_up()
+            return self._replace(model)
+
+    def _read(self) -> ServedModel:
+        model = served(load(self.path))
+        model.warm_up()
+        return model
 
     def _replace(self, model: ServedModel) -> LoadedModel:
         self.current = LoadedModel(model, self.current.version + 1)

@@ -33,6 +33,9 @@ class Answer:
 class ServedModel(Protocol):
     """Answers about the rows of a table, whose columns are found by name."""
 
+    def warm_up(self) -> None:
+        """Ask once, so that the first request does not wait for compilation and preparation."""
+
     def predict(self, frame: pd.DataFrame, ignore_unseen: bool) -> Answer:
         """Prediction, and probabilities where there are classes."""
 
@@ -69,6 +72,12 @@ class ServedTable:
     """A model of a table."""
 
     model: TableModel
+
+    def warm_up(self) -> None:
+        row = self.model.training_rows[:1]
+        self._probabilities(row)
+        self.model.predicted(row)
+        self.model.nearest(row, 1)
 
     def predict(self, frame: pd.DataFrame, ignore_unseen: bool) -> Answer:
         X, notes = self._encoded(frame, ignore_unseen)
@@ -140,6 +149,12 @@ class ServedEstimator:
     """An estimator of numbers, or of the columns that its encoder knows."""
 
     model: Any
+
+    def warm_up(self) -> None:
+        if getattr(self.model, "encoder_", None) is None:
+            row = pd.DataFrame(np.zeros((1, len(self._names))), columns=self._names)
+            self.predict(row, ignore_unseen=True)
+            self.neighbors(row, 1, ignore_unseen=True)
 
     def predict(self, frame: pd.DataFrame, ignore_unseen: bool) -> Answer:
         X, notes = self._features(frame)
