@@ -201,7 +201,9 @@ class Committee:
         threads: int | None = None,
     ) -> RowWeights:
         """The weighted mean of the members, not calibrated."""
-        parts = [(1.0, self._nearest.row_weights(queries, own_rows, threads))]
+        parts = []
+        if self._members:  # not all of them are forests
+            parts.append((1.0, self._nearest.row_weights(queries, own_rows, threads)))
         parts += [
             (weight, leaves.row_weights(queries, own_rows)) for weight, leaves in self._leaves
         ]
