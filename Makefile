@@ -14,11 +14,12 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test lint types imports unit examples docs shape format bench clean
+.PHONY: help install demo test lint types imports unit examples docs dist test-lowest shape \
+	format bench clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /|/' \
-		| awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /|/' \
+		| awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 # The build backend is installed first, pinned like all the rest, and used as it is. What the demo
 # needs comes by itself; the tools of the other targets (PyTorch among them) only with $(STAMP).
@@ -58,6 +59,25 @@ examples: $(STAMP)  ## run every script in examples/
 
 docs: $(STAMP)  ## build the pages and the gallery into build/site; warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/site
+
+dist: $(STAMP)  ## build wheel and source archive into dist/, check both, install them twice
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
+	$(BIN)/python tools/check_dist.py dist --install
+
+# PyTorch is left out: its lowest version comes with gigabytes for GPUs.
+LOWEST := .venv-lowest
+test-lowest:  ## the tests with the lowest versions that pyproject.toml admits
+	$(PYTHON) -m venv $(LOWEST)
+	mkdir -p build
+	$(PYTHON) tools/lowest.py cli report export > build/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		-c build/lowest.txt hatchling
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		-c build/lowest.txt --no-build-isolation -e '.[cli,report,export]' \
+		pytest pytest-xdist hypothesis
+	$(LOWEST)/bin/python -m pip check
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 shape: $(STAMP)  ## figures of the package: modules, lines, lengths, depth; 1 where a limit is exceeded
 	$(BIN)/python tools/shape.py

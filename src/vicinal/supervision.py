@@ -25,6 +25,13 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from vicinal._typing import FloatArray, IndexArray, Seed
 from vicinal.objective.neighbor_sets import build_comparisons
 
+__all__ = [
+    "chunks_from_labels",
+    "pairs_from_labels",
+    "quadruplets_from_labels",
+    "triplets_from_labels",
+]
+
 UNKNOWN = -1
 
 

@@ -1,0 +1,112 @@
+"""Numbers in the README and the pages, taken from ``results/``.
+
+python tools/page_numbers.py [--check]
+
+A page writes ``<!-- number:name -->12<!-- /number -->``; this script puts the number there that the
+file in ``results/`` says, or with ``--check`` names every page that says another one.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results"
+MARK = re.compile(r"<!-- number:(?P<name>[\w-]+) -->(?P<text>.*?)<!-- /number -->")
+
+
+def found(file: str, pattern: str, group: int | str = 1) -> str:
+    """What a pattern finds in a file of results; it must be there once."""
+    matches = list(re.finditer(pattern, (RESULTS / file).read_text(encoding="utf-8"), re.MULTILINE))
+    if len(matches) != 1:
+        raise ValueError(f"results/{file}: {len(matches)} times {pattern!r}")
+    return str(matches[0][group])
+
+
+def margin(rival: str, column: int) -> str:
+    """A column of the table of margins: 1 points, 2 wins / ties / losses."""
+    row = rf"^\| ANNClassifier - {re.escape(rival)} \| ([+−-][\d.]+) \| ([\d /]+) \|"
+    return found("accuracy.md", row, column)
+
+
+def mean_accuracy(column: int) -> str:
+    """Mean accuracy over the data sets, in percent: 1 ANNClassifier, 2 single, 3 Euclid, …"""
+    row = found("accuracy.md", r"^\| mean \| 15 \| (.*) \|$")
+    return row.split(" | ")[column - 1]
+
+
+def whole(text: str) -> str:
+    """A decimal number without its decimals, rounded."""
+    return f"{float(text):.0f}"
+
+
+NUMBERS: dict[str, Callable[[], str]] = {
+    "accuracy": lambda: mean_accuracy(1),
+    "accuracy-euclid": lambda: mean_accuracy(3),
+    "accuracy-nca": lambda: mean_accuracy(4),
+    "accuracy-svm": lambda: mean_accuracy(8),
+    "accuracy-forest": lambda: mean_accuracy(9),
+    "over-svm": lambda: margin("RBF-SVM", 1),
+    "over-svm-sets": lambda: margin("RBF-SVM", 2),
+    "over-forest": lambda: margin("forest", 1),
+    "over-forest-sets": lambda: margin("forest", 2),
+    "nca-2000": lambda: whole(found("framework.txt", r"scikit-learn, 2000 rows: ([\d.]+)x")),
+    "nca-5000": lambda: whole(found("framework.txt", r"scikit-learn, 5000 rows: ([\d.]+)x")),
+    "nca-5000-theirs": lambda: whole(
+        found("framework.txt", r"first 5000 rows: scikit-learn ([\d.]+) s")
+    ),
+    "nca-5000-ours": lambda: found(
+        "framework.txt", r"first 5000 rows: scikit-learn.*vicinal ([\d.]+) s"
+    ),
+    "nca-memory": lambda: found("framework.txt", r"^NCA\(max_iter=3\), above the import: (\d+) MB"),
+    "nca-memory-theirs": lambda: whole(
+        str(int(found("framework.txt", r"arrays of n x n: (\d+) MB")) / 1000)
+    ),
+    "gpu-million": lambda: found("gpu-h200.txt", r"1,000,000 x 32, high: ([\d.]+) s \(to reach"),
+    "gpu-memory": lambda: found(
+        "gpu-h200.txt", r"1,000,000 x 32, high: [\d.]+ s, peak memory ([\d.]+) GiB"
+    ),
+    "gpu-kdd": lambda: whole(found("gpu-h200.txt", r"^fit: ([\d.]+) s \(to reach: <= 300")),
+    "search-speedup": lambda: whole(
+        found("search.txt", r"(?s)german.*?GridSearchCV, grid, cold: ([\d.]+)x.*?wine")
+    ),
+    "first-fit": lambda: whole(found("framework.txt", r"empty cache: ([\d.]+) s")),
+}
+
+
+def pages() -> list[Path]:
+    """The README and all pages that are written by hand."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def filled(text: str) -> str:
+    """The text of a page with the numbers that the results say."""
+
+    def number(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in NUMBERS:
+            raise ValueError(f"there is no number {name!r}: add it to {Path(__file__).name}")
+        return f"<!-- number:{name} -->{NUMBERS[name]()}<!-- /number -->"
+
+    return MARK.sub(number, text)
+
+
+def main(checking: bool) -> int:
+    """Fill all pages, or name those that differ (and return 1)."""
+    differing = []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if (right := filled(text)) != text:
+            differing.append(page.relative_to(ROOT).as_posix())
+            if not checking:
+                page.write_text(right, encoding="utf-8")
+    if differing:
+        print(f"{'differ from results/' if checking else 'updated'}: {', '.join(differing)}")
+    return int(checking and bool(differing))
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))
