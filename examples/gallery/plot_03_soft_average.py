@@ -13,7 +13,7 @@ import numpy as np
 import vicinal as vc
 
 distances = np.array([0.4, 0.7, 0.9, 1.6, 2.4, 3.1, 4.2, 5.0])
-gammas = np.linspace(-6, 6, 241)
+gammas = np.linspace(-6, 22, 401)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
 left.plot(gammas, [vc.soft_average(distances, gamma) for gamma in gammas])

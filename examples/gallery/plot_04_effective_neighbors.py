@@ -8,7 +8,6 @@ the middle of a cluster.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import make_moons
 
 import vicinal as vc
@@ -18,11 +17,11 @@ model = vc.ANNClassifier(effort=0.5, members=("linear", "hat")).fit(X, y)
 k = model.effective_neighbors(X)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
-points = left.scatter(*X.T, c=k, cmap="viridis", s=22, norm="log")
+points = left.scatter(*X.T, c=k, cmap="viridis", s=22)
 left.scatter(*X[model.predict(X) != y].T, s=70, facecolor="none", edgecolor="C1", label="wrong")
 left.set(xticks=[], yticks=[], title="Effective number of neighbors")
 left.legend(loc="lower left")
 fig.colorbar(points, ax=left)
-right.hist(k, bins=np.geomspace(k.min(), k.max(), 30))
-right.set(xscale="log", xlabel="effective K", ylabel="rows")
+right.hist(k, bins=30)
+right.set(xlabel="effective K", ylabel="rows")
 plt.show()

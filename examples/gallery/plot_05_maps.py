@@ -2,11 +2,15 @@
 Maps that hold for new rows: PCA, LDA, NCA, UMAP
 ================================================
 
-A metric with two rows is a map: new rows have a place in it, and distances mean what
-they meant in training. PCA does not know the classes; LDA looks at means and
-covariances of the classes; NCA at neighbors. UMAP draws beautiful islands. Here all are
-learned on one half of the digits; the pictures show the other half, and the titles how
-many of it the nearest training rows on the map get right.
+A metric with two rows is a map: new rows have a place in it by a formula, and distances
+mean what they meant in training. PCA does not know the classes; LDA looks at their
+means and covariances, NCA at neighbors. All are learned on one half of the digits; the
+pictures show the other half, and the titles how many of it the nearest training rows on
+the map get right.
+
+Two linear coordinates cannot keep ten digits apart; UMAP, which bends, can. What a
+picture in two dimensions does not show is that ten *linear* coordinates are enough, too
+(last map).
 """
 
 # %%

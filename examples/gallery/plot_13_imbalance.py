@@ -2,7 +2,7 @@
 Rare classes: class_weight moves the line
 =========================================
 
-Three in a hundred rows are positive. Neighbors of a rare row are mostly of the common
+About one row in twenty is positive. Neighbors of a rare row are mostly of the common
 class, simply because there are more. With ``class_weight`` rare rows count more, in the
 objective and in the vote.
 """

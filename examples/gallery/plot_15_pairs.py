@@ -20,7 +20,7 @@ import vicinal as vc
 from vicinal.supervision import pairs_from_labels
 
 X, y = load_wine(return_X_y=True)
-X = np.hstack([scale(X), np.random.default_rng(0).normal(size=(len(X), 10))])  # and noise
+X = np.hstack([scale(X), 2 * np.random.default_rng(0).normal(size=(len(X), 10))])  # and noise
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
 
 
@@ -49,6 +49,7 @@ plain = KNeighborsClassifier(3).fit(X_train, y_train).score(X_test, y_test)
 plt.axhline(plain, color="C6", ls="--", label="Euclidean")
 plt.xscale("log")
 plt.xticks(numbers, numbers)
+plt.minorticks_off()
 plt.xlabel("pairs")
 plt.ylabel("3-NN accuracy, mean of 5 draws")
 plt.legend()

@@ -49,7 +49,9 @@ if torch is not None:
     pca = PCA(2).fit(flat[0])
     maps = {
         "two principal components": [pca.transform(part) for part in flat],
-        "two learned components": [embed(network, part) for part in (X_train, X_test)],
+        "two learned components": [
+            embed(network, part, normalize=False) for part in (X_train, X_test)
+        ],
     }
     fig, axes = plt.subplots(1, 2, figsize=(9, 4.2))
     for ax, (name, (near, far)) in zip(axes, maps.items(), strict=True):

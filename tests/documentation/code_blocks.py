@@ -141,7 +141,7 @@ def check_command(words: list[str], where: str) -> None:
         missing = {script} - {None} if script and not (ROOT / script).is_file() else set()
         assert script or arguments[:1] == ["-m"], f"{where}: {words}"
     else:
-        known_programs = {"git", "cd", "pre-commit", "apt-get", "docker", "curl", "source"}
+        known_programs = {"git", "cd", "pre-commit", "psql", "apt-get", "docker", "curl", "source"}
         missing = {program} - known_programs if "/" not in program else set()
     assert not missing, f"{where}: there is no {', '.join(map(str, missing))}"
 

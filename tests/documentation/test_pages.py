@@ -29,6 +29,7 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     if missing:
         pytest.skip(f"{', '.join(missing)} is not installed")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     run_page(page, tmp_path)
 
 

@@ -296,7 +296,7 @@ class DeepANNRegressor(RegressorMixin, NeighborNetwork):
 
     Attributes
     ----------
-    validation_score_ : ndarray of shape (n_iter_,)
+    validation_score_ : ndarray of shape (``n_iter_``,)
         R² of the validation rows after every epoch, the mean over targets; 0 without such rows.
     y_fit_ : ndarray of shape (n_samples_fit,) or (n_samples_fit, n_targets)
     module_, encoder_, scaler_, embeddings_, temperature_, validation_loss_, best_epoch_, n_iter_, \
