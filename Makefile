@@ -63,7 +63,7 @@ docs: $(STAMP)  ## build the pages and the gallery into build/site; warnings are
 dist: $(STAMP)  ## build wheel and source archive into dist/, check both, install them twice
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
-	$(BIN)/python tools/check_dist.py dist --install
+	$(BIN)/python -m tools.check_dist dist --install
 
 # PyTorch is left out: its lowest version comes with gigabytes for GPUs.
 LOWEST := .venv-lowest

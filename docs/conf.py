@@ -7,8 +7,9 @@ import inspect
 import os
 import sys
 import warnings
-from importlib.metadata import version as installed_version
 from pathlib import Path
+
+from vicinal.version import __version__
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext")]
@@ -17,7 +18,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 project = "vicinal"
 author = "The vicinal developers"
 copyright = "The vicinal developers"
-version = release = installed_version("vicinal")
+version = release = __version__
 
 extensions = [
     "sphinx.ext.autodoc",

@@ -1,6 +1,6 @@
 """Check the wheel and the source archive in a folder: contents, metadata, and that they install.
 
-python tools/check_dist.py dist [--install]
+python -m tools.check_dist dist [--install]
 
 ``--install`` makes two empty environments, one with the lowest versions that ``pyproject.toml``
 admits and one with the newest that pip finds, installs the wheel, and fits a model in each.
@@ -20,8 +20,7 @@ from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from lowest import ROOT, lowest
+from tools.lowest import ROOT, lowest
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NEEDED = {"vicinal/__init__.py", "vicinal/py.typed"}
