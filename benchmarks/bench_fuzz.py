@@ -106,9 +106,12 @@ def mixed_table() -> pd.DataFrame:
 def use(model: Any, table: pd.DataFrame) -> None:
     """Predict, transform: whatever the model is for."""
     if isinstance(model, vc.TableEncoder) or getattr(model, "encoder_", None) is not None:
-        # As below: a column that is missing now, or has other levels, is said as it should be.
+        # As below: what does not fit the column as it is now is said as it should be.
+        mixed, names = mixed_table(), getattr(model, "feature_names_in_", ())
+        if len(names) == mixed.shape[1]:
+            mixed = mixed.set_axis(names, axis=1)  # a mutation may have renamed them
         with suppress(TableError):
-            getattr(model, "predict_proba", getattr(model, "transform", None))(mixed_table())
+            getattr(model, "predict_proba", getattr(model, "transform", None))(mixed)
         return
     if isinstance(model, TableModel):
         # A mutation may have renamed a column; that it is missing is said as it should be.
