@@ -246,9 +246,11 @@ def sample_pairs(codes: IndexArray, n_pairs: int, rng: np.random.RandomState) ->
             drawn = rng.randint(n, size=(4 * half, 2))
             drawn = np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1)
             drawn = drawn[(codes[drawn[:, 0]] == codes[drawn[:, 1]]) == same]
-            found, first = np.unique(np.concatenate([found, drawn]), axis=0, return_index=True)
+            pool = np.concatenate([found, drawn])
+            # By one number per pair: NumPy answers a Ctrl-C in a comparison of rows by a TypeError.
+            _, first = np.unique(pool[:, 0] * n + pool[:, 1], return_index=True)
             # Keep those drawn first: a cut of the sorted list would prefer small indices.
-            found = found[np.sort(np.argsort(first)[:half])]
+            found = pool[first][np.sort(np.argsort(first)[:half])]
         halves.append(found)
     indices = np.concatenate(halves)
     similar = np.repeat([True, False], [len(halves[0]), len(halves[1])])

@@ -137,7 +137,7 @@ class TripletPush:
 
 def targets_of_triplets(i: IndexArray, j: IndexArray, n: int) -> Comparisons:
     """The distinct pairs (i, j) of given triplets as target lists, for the pull."""
-    pairs = np.unique(np.stack([i, j]), axis=1)
+    pairs = np.stack(np.divmod(np.unique(i * n + j), n))
     counts = np.bincount(pairs[0], minlength=n)
     return Comparisons(
         offsets=np.array([0, n]),
