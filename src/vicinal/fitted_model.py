@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.regressor import ANNRegressor
 from vicinal.features.expansion import Expansion
 from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import store_fit
@@ -164,7 +165,7 @@ class LearnedMetric:
 class MeanMetric:
     """The mean of the metrics of a committee, which votes by each of them."""
 
-    committee: ANNClassifier
+    committee: ANNClassifier | ANNRegressor
 
     @property
     def steps(self) -> tuple[Transformer, ...]:
@@ -311,6 +312,25 @@ class CommitteeVotes:
         """(n,) how many neighbors the metrics look at."""
         with plain_arrays():
             return np.asarray(self.committee.effective_neighbors(A))
+
+
+@dataclass(frozen=True)
+class NumberVotes(CommitteeVotes):
+    """The votes of an ANNRegressor, whose labels are numbers."""
+
+    committee: ANNRegressor
+
+    @property
+    def classes(self) -> NDArray[np.generic]:
+        raise TypeError("an ANNRegressor predicts numbers: it has no classes")
+
+    def labels(self) -> NDArray[np.generic]:
+        return np.asarray(self.committee.y_fit_)
+
+    def intervals(self, A: FloatArray, coverage: float) -> FloatArray:
+        """(n, 2) lower and upper ends, between which a share `coverage` of the targets lie."""
+        with plain_arrays():
+            return np.asarray(self.committee.predict_interval(A, coverage))
 
 
 Votes: TypeAlias = NeighborVotes | CommitteeVotes
@@ -474,6 +494,19 @@ def _(model: ANNClassifier) -> FittedModel:
     single = model.mode == "single"
     metric: ModelMetric = LearnedMetric(model, (model,)) if single else MeanMetric(model)
     return FittedModel(model, metric, CommitteeVotes(model))
+
+
+@anatomy.register
+def _(model: ANNRegressor) -> FittedModel:
+    """The same for numbers."""
+    check_is_fitted(model)
+    if model.encoder_ is not None:
+        of_numbers = copy(model)
+        store_fit(of_numbers, {"encoder_": None, "n_features_in_": model.X_fit_.shape[1]})
+        return replace(anatomy(of_numbers), preparation=(model.encoder_,))
+    single = model.mode == "single"
+    metric: ModelMetric = LearnedMetric(model, (model,)) if single else MeanMetric(model)
+    return FittedModel(model, metric, NumberVotes(model))
 
 
 @anatomy.register

@@ -60,7 +60,7 @@ def class_table(scores: dict[str, Any]) -> tuple[list[str], list[tuple[Any, ...]
 
 def score_texts(scores: dict[str, Any] | None) -> dict[str, str | list[str]]:
     """The same for the page."""
-    if scores is None:
+    if scores is None or "accuracy" not in scores:
         return {}
     balanced = f"{percent(scores['balanced_accuracy'])} of {scores['rows']:,} rows"
     rare = rare_class(scores)
@@ -77,3 +77,22 @@ def score_texts(scores: dict[str, Any] | None) -> dict[str, str | list[str]]:
         "Probabilities": f"{area}log-loss {scores['log_loss']:.4f}",
         "Classes": lines,
     }
+
+
+def number_lines(
+    name: str, scores: dict[str, Any], plain: dict[str, Any] | None = None
+) -> list[str]:
+    """Errors of predicted numbers, beside those of plain K-NN where they are known."""
+    errors = (
+        f"root mean squared error {scores['rmse']:.5g}, mean absolute error {scores['mae']:.5g}"
+    )
+    lines = [f"{name:<10}R² {scores['r2']:.3f}, {errors}, on {scores['rows']:,} rows"]
+    if plain is not None:
+        lines.append(
+            f"{'':<10}plain K-NN R² {plain['r2']:.3f}, {plain['rmse']:.5g} and {plain['mae']:.5g} "
+            "on the same rows"
+        )
+    if scores["coverage"] is not None:
+        share = percent(scores["coverage"])
+        lines.append(f"{'':<10}{share} of the rows inside of their 90 % intervals")
+    return lines

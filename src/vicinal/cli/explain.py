@@ -66,12 +66,15 @@ def explain(
 def _tell(explained: ExplainedRow, name: Any, target: str, output: Output) -> None:
     ranked = sorted(explained.probabilities.items(), key=lambda item: -item[1])
     shares = ", ".join(f"{label} {percent(p)}" for label, p in ranked[:5])
-    output.say(f"row {name}: {target} = {explained.prediction} ({shares})")
+    if explained.interval is not None:
+        low, high = explained.interval
+        shares = f"90 % of such rows from {low:.5g} to {high:.5g}"
+    output.say(f"row {name}: {target} = {_short(explained.prediction)} ({shares})")
     output.say()
     output.table(
         ["neighbor", target, "part in the vote", "distance"],
         [
-            (near.id, near.label, percent(near.weight), f"{near.distance:.4g}")
+            (near.id, _short(near.label), percent(near.weight), f"{near.distance:.4g}")
             for near in explained.neighbors
         ],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -24,6 +24,7 @@ from vicinal.cli.options import (
 )
 from vicinal.cli.output import Output
 from vicinal.tables.methods import METHODS
+from vicinal.tables.training_table import Task
 
 
 def fit(
@@ -68,6 +69,13 @@ def fit(
         int | None,
         typer.Option(min=20, help="Keep a sample of so many rows, each class with its share."),
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="classification|regression",
+            help="Whether the target holds classes or numbers; found out if absent.",
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -107,6 +115,7 @@ def fit(
         effort=effort,
         class_weight=class_weight,
         max_rows=max_rows,
+        task=_checked_task(task),
         seed=seed,
         types=tuple(types or ()),
         separator=separator,
@@ -115,6 +124,15 @@ def fit(
     )
     _check_usage(request)
     run_fit(request, Output(as_json))
+
+
+def _checked_task(task: str | None) -> Task | None:
+    for known in get_args(Task):
+        if task == known:
+            return known
+    if task is not None:
+        raise typer.BadParameter(f"use {' or '.join(get_args(Task))}", param_hint="--task")
+    return None
 
 
 def _check_usage(request: FitRequest) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vicinal.cli.class_scores import class_table, score_lines, score_texts
+from vicinal.cli.class_scores import class_table, number_lines, score_lines, score_texts
 from vicinal.cli.options import kinds_of, reading_of, require_column
 from vicinal.cli.output import (
     Output,
@@ -36,10 +36,13 @@ from vicinal.tables.table_model import NamedColumns, TableModel
 from vicinal.tables.text_files import ReadOptions
 from vicinal.tables.training_table import (
     ColumnRoles,
+    Task,
     TrainingTable,
-    class_labels,
+    find_task,
     labels_like,
     prepare_training,
+    target_strata,
+    target_values,
 )
 from vicinal.validation.folds import hold_out
 from vicinal.validation.schedule import Deadline, Schedule
@@ -69,6 +72,7 @@ class FitRequest:
     effort: float = 1.0
     class_weight: str | None = None
     max_rows: int | None = None
+    task: Task | None = None
     seed: int = 0
     types: tuple[str, ...] = ()
     separator: str | None = None
@@ -172,8 +176,10 @@ def _read(request: FitRequest, output: Output) -> Parts:
     known = table[table[request.target].notna()]
     if len(known) < len(table):
         output.say(dropped_rows(len(table) - len(known), request.target))
+    task = request.task or find_task(known[request.target])
+    _check_task(request, task)
     if request.test is not None:
-        train = prepare_training(known, request.roles)
+        train = prepare_training(known, request.roles, task)
         with remarked_warnings(output):
             test = read_table(request.test, request.roles.names, request.reading)
         require_column(test, request.target, "--test")
@@ -182,11 +188,23 @@ def _read(request: FitRequest, output: Output) -> Parts:
             output.remark(text)
         return Parts(train, test, known)
     if request.holdout is None:
-        return Parts(prepare_training(known, request.roles), None, known)
-    y, groups = class_labels(known[request.target]), request.roles.groups(known)
-    rows, test_rows = hold_out(y, groups, request.holdout, request.seed)
-    train = prepare_training(known.iloc[rows], request.roles)
+        return Parts(prepare_training(known, request.roles, task), None, known)
+    y, groups = target_values(known[request.target], task), request.roles.groups(known)
+    rows, test_rows = hold_out(target_strata(y, task), groups, request.holdout, request.seed)
+    train = prepare_training(known.iloc[rows], request.roles, task)
     return Parts(train, known.iloc[test_rows], known)
+
+
+def _check_task(request: FitRequest, task: Task) -> None:
+    """Refuse what is only for classes, before any work."""
+    if task == "classification":
+        return
+    for value, option in ((request.report, "--report"), (request.class_weight, "--class-weight")):
+        if value is not None:
+            raise TableError(
+                f"{option} is about classes, and target {request.target!r} holds numbers; leave "
+                "it out, or use --task classification"
+            )
 
 
 def _read_training(request: FitRequest, output: Output) -> pd.DataFrame:
@@ -210,6 +228,11 @@ def _tell_plan(parts: Parts, output: Output) -> None:
     """What will be done to each column, and the classes, before it is done."""
     for line in column_lines(parts.train.encoder.columns_):
         output.say(line)
+    if parts.train.task == "regression":
+        y = np.asarray(parts.train.rows.y, dtype=np.float64)
+        output.say(f"target    numbers from {y.min():.6g} to {y.max():.6g}, mean {y.mean():.6g}")
+        output.flush()
+        return
     counts = Counter(parts.train.rows.y.tolist())
     shown = [f"{label} {count:,}" for label, count in counts.most_common(SHOWN_CLASSES)]
     more = f", and {len(counts) - SHOWN_CLASSES} more" if len(counts) > SHOWN_CLASSES else ""
@@ -248,7 +271,8 @@ def _refit(
 ) -> Fitted:
     """The same on all rows; interrupted, the judged model remains the best."""
     try:
-        data, remaining = prepare_training(everything, request.roles), deadline.remaining
+        data = prepare_training(everything, request.roles, fitted.model.task)
+        remaining = deadline.remaining
         again = _fit(request, data, None if remaining is None else max(remaining, 1e-3))
     except KeyboardInterrupt:
         return replace(fitted, interrupted=True)
@@ -281,17 +305,23 @@ def _tell(
     up = "; the time was up: this is the best so far" if facts["timed_out"] else ""
     output.say(f"model     {facts['how']} ({took}{up})")
     if facts["out_of_fold"] is not None:
-        for line in score_lines("accuracy", facts["out_of_fold"], facts["plain_out_of_fold"]):
+        of_model, of_plain = facts["out_of_fold"], facts["plain_out_of_fold"]
+        lines = score_lines if model.task == "classification" else number_lines
+        for line in lines("accuracy", of_model, of_plain):
             output.say(line)
     if judged is not None:
-        for line in score_lines("held out", judged, judged["plain"]):
+        if model.task == "classification":
+            lines_of_judged = score_lines("held out", judged, judged["plain"])
+        else:
+            lines_of_judged = number_lines("held out", judged)
+        for line in lines_of_judged:
             output.say(line)
         if judged["of_rows"] > judged["rows"]:
             output.say(
                 f"          judged by {judged['rows']:,} of {judged['of_rows']:,} rows: time"
             )
     scores = judged or facts["out_of_fold"]
-    if scores is not None:
+    if scores is not None and model.task == "classification":
         output.say()
         output.table(*class_table(scores))
         output.say()
@@ -306,7 +336,8 @@ def _tell(
             "report": None if request.report is None else str(request.report),
             "rows": len(model.ids),
             "features": list(model.feature_names),
-            "classes": model.classes,
+            "task": model.task,
+            "classes": model.classes if model.task == "classification" else None,
             "columns": column_documents(model.columns),
             **facts,
         }
@@ -379,7 +410,7 @@ def _judged(fitted: Fitted, test: pd.DataFrame, deadline: Deadline) -> dict[str,
     model = fitted.model
     try:
         plain = None
-        if model is not fitted.plain:
+        if model is not fitted.plain and model.task == "classification":
             plain = plain_voter(model.training_rows, np.searchsorted(model.classes, model.labels))
 
         with ProgressBar() as bar:

@@ -10,6 +10,7 @@ from vicinal.cli.options import AsJson, ModelPath
 from vicinal.cli.output import Output, percent
 from vicinal.cli.predict import load_table_model
 from vicinal.tables.remarks import column_documents, column_text
+from vicinal.tables.table_model import TableModel
 
 
 def info(model: ModelPath, as_json: AsJson = False) -> None:
@@ -25,7 +26,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     output = Output(as_json)
     fitted = load_table_model(model)
     facts: Any = fitted.provenance
-    labels, counts = np.unique(fitted.labels, return_counts=True)
+    labels, counts = _classes(fitted)
     how = _text(facts, "how") or type(fitted.estimator).__name__
     output.say(f"{fitted.target} by {how}")
     for line in _lines(facts):
@@ -33,7 +34,11 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     rows, features = fitted.training_rows.shape
     output.say(f"{rows} training rows, {features} features, {model.stat().st_size / 1e6:.2f} MB")
     output.say()
-    output.table(["class", "rows"], list(zip(labels, counts.tolist(), strict=True)))
+    if fitted.task == "classification":
+        output.table(["class", "rows"], list(zip(labels, counts, strict=True)))
+    else:
+        low, high = fitted.labels.min(), fitted.labels.max()
+        output.say(f"numbers from {low:.6g} to {high:.6g}, mean {fitted.labels.mean():.6g}")
     output.say()
     output.table(
         ["column", "what is done to it"], [(e.name, column_text(e)) for e in fitted.columns]
@@ -42,7 +47,8 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
         {
             "target": fitted.target,
             "estimator": type(fitted.estimator).__name__,
-            "classes": {str(c): n for c, n in zip(labels, counts.tolist(), strict=True)},
+            "classes": {str(c): n for c, n in zip(labels, counts, strict=True)},
+            "task": fitted.task,
             "rows": rows,
             "features": list(fitted.feature_names),
             "columns": column_documents(fitted.columns),
@@ -53,6 +59,14 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     )
 
 
+def _classes(fitted: TableModel) -> tuple[list[Any], list[int]]:
+    """The classes and their numbers of training rows; none of a model of numbers."""
+    if fitted.task == "regression":
+        return [], []
+    labels, counts = np.unique(fitted.labels, return_counts=True)
+    return labels.tolist(), counts.tolist()
+
+
 def _lines(facts: Any) -> list[str]:
     """What the writer says about the fit; entries that are not what they should be are left out."""
     lines = []
@@ -60,6 +74,9 @@ def _lines(facts: Any) -> list[str]:
     if accuracy is not None:
         beside = "" if plain is None else f" (plain K-NN {percent(plain)})"
         lines.append(f"{percent(accuracy)} cross-validated{beside}")
+    r2 = _share(facts, "cross_validated_r2")
+    if r2 is not None:
+        lines.append(f"R² {r2:.3f} cross-validated")
     held_out = _entry(facts, "held_out")
     accuracy, rows = _share(held_out, "accuracy"), _entry(held_out, "rows")
     if accuracy is not None and type(rows) is int:

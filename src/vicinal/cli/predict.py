@@ -70,7 +70,7 @@ def predict(
     safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the class of new rows: class, probabilities, and the neighbors that decided.
+    """Predict new rows: class and probabilities, or number and interval, and who decided.
 
     Columns are found by name, in any order. Neighbors are named by the id column of the training
     table, or by their row numbers in it, from 0. If the new table has the target column too, the

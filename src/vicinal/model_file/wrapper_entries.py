@@ -265,7 +265,7 @@ TABLE_ENCODER = Entry(
     check=_check_encoder,
 )
 
-TABLE_ESTIMATORS = ("ANNClassifier", "Pipeline")
+TABLE_ESTIMATORS = ("ANNClassifier", "ANNRegressor", "Pipeline")
 OLD_TABLE_ESTIMATORS = ("ANNClassifier", "ANNSearchCV", "ClassMeanKNN", "Pipeline")
 """Of files in which the columns are beside the estimator: it takes what they become."""
 PLAN = ("name", "kind", "n_rows", "n_missing", "fill", "mean", "scale", "categories", "reason")
@@ -274,7 +274,7 @@ PLAN = ("name", "kind", "n_rows", "n_missing", "fill", "mean", "scale", "categor
 
 def _table_estimator(value: object, sizes: Sizes) -> None:
     """One of the estimators that a table model knows how to question."""
-    FittedEstimator(OLD_TABLE_ESTIMATORS)(value, sizes)
+    FittedEstimator((*OLD_TABLE_ESTIMATORS, "ANNRegressor"))(value, sizes)
 
 
 def _check_table_model(model: Any) -> None:

@@ -13,9 +13,9 @@ from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.tables.table_model import TableModel
-from vicinal.tables.training_table import labels_like
+from vicinal.tables.training_table import labels_like, target_numbers
 from vicinal.validation.schedule import FitStage, Schedule
-from vicinal.validation.scores import classification_scores
+from vicinal.validation.scores import classification_scores, number_scores
 
 FIRST_ROWS = 500
 """Rows that are judged whatever time it takes; the next parts are larger where they are fast."""
@@ -43,6 +43,8 @@ def judge(
         JSON-able: of the model, with those of plain K-NN as "plain", and "of_rows", all that
         there are.
     """
+    if model.task == "regression":
+        return _judge_numbers(model, test, schedule)
     order = np.random.default_rng(0).permutation(len(test))
     X = model.prepare(test, ignore_unseen=True)[order]
     known = {label: code for code, label in enumerate(model.classes.tolist())}
@@ -65,6 +67,17 @@ def judge(
         "rows": n,
         "of_rows": len(X),
     }
+
+
+def _judge_numbers(model: TableModel, test: pd.DataFrame, schedule: Schedule) -> dict[str, Any]:
+    order = np.random.default_rng(0).permutation(len(test))
+    X = model.prepare(test, ignore_unseen=True)[order]
+    truth = target_numbers(test[model.target])[order]
+    parts = _parts(len(X), schedule)
+    found = [(model.predicted(X[part]), model.intervals(X[part])) for part in parts]
+    predicted, intervals = (np.concatenate(of_parts) for of_parts in zip(*found, strict=True))
+    scores = number_scores(truth[: len(predicted)], predicted, intervals)
+    return {**asdict(scores), "of_rows": len(X)}
 
 
 def _parts(n: int, schedule: Schedule) -> Iterator[slice]:

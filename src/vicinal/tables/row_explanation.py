@@ -39,6 +39,8 @@ class ExplainedRow:
     probabilities: dict[Any, float]
     values: dict[str, Any]
     neighbors: tuple[ExplainedNeighbor, ...]
+    interval: tuple[float, ...] | None = None
+    """Of a number, the ends between which 90 % of such targets lie."""
 
 
 def explain_row(
@@ -60,10 +62,17 @@ def explain_row(
     X = model.prepare(row, ignore_unseen=ignore_unseen)
     votes = model.fitted.explain(X[0], model.training_rows, n_neighbors)
     values = model.training_values(np.array([vote.row for vote in votes], dtype=np.intp))
-    P, predicted = model.answers(X)
+    probabilities, interval = {}, None
+    if model.task == "regression":
+        interval = tuple(model.intervals(X)[0].tolist())
+        predicted = model.predicted(X)
+    else:
+        P, predicted = model.answers(X)
+        probabilities = dict(zip(model.classes.tolist(), P[0].tolist(), strict=True))
     return ExplainedRow(
         prediction=predicted[0],
-        probabilities=dict(zip(model.classes.tolist(), P[0].tolist(), strict=True)),
+        probabilities=probabilities,
+        interval=interval,
         values=_row_values(model, row, X),
         neighbors=tuple(
             ExplainedNeighbor(

@@ -23,6 +23,7 @@ DEFAULT_ROWS = 500_000
 """Rows that are kept of a file that does not fit, if no number is given."""
 MOST_SHARE = 0.5
 """Of the free memory, that a table may take."""
+MOST_CLASSES = 1_000
 AT_LEAST = 10
 """Rows of each class that are kept, if it has so many."""
 
@@ -85,6 +86,8 @@ def read_sample(
             ]
             codes.append(np.array(found, dtype=np.int32))
     of_rows = np.concatenate(codes)
+    if len(index) > MOST_CLASSES:  # numbers or names: every row is like the others
+        of_rows = np.minimum(of_rows, 0)
     with_target = np.flatnonzero(of_rows >= 0)
     if len(with_target) == 0:
         raise TableError("nothing to learn from: no row has a class")

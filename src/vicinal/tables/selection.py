@@ -16,17 +16,24 @@ from sklearn.utils import check_random_state
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.automatic_fit import MIN_MEMBERS, TUNING_ROWS
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.regressor import ANNRegressor
 from vicinal.exceptions import TableError, TimeLimitWarning
 from vicinal.features.target_statistics import TargetFeatures
+from vicinal.kernels.cpu.class_neighbors import NeighborIndex
 from vicinal.learners.ann import ANN
 from vicinal.learners.base import MetricLearner
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables.methods import METHODS, fit_learner, make_learner
-from vicinal.tables.training_table import TrainingTable
+from vicinal.tables.training_table import TrainingTable, target_strata
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
 from vicinal.validation.out_of_fold import Rows, correct_votes
 from vicinal.validation.schedule import Deadline, FitStage, ProgressListener, Schedule, run_tasks
-from vicinal.validation.scores import ClassificationScores, classification_scores
+from vicinal.validation.scores import (
+    ClassificationScores,
+    NumberScores,
+    classification_scores,
+    number_scores,
+)
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.votes import N_NEIGHBORS
 
@@ -103,6 +110,8 @@ class CandidateModel:
     plain: OutOfFold | None = None
     """The predictions of plain K-NN for the same rows."""
     timed_out: bool = False
+    numbers: tuple[NumberScores, NumberScores] | None = None
+    """Of numbers as targets: scores out of fold, and those of plain K-NN on the same rows."""
 
     @property
     def accuracy(self) -> float | None:
@@ -196,6 +205,9 @@ def candidates(table: TrainingTable, settings: FitSettings) -> Iterator[Candidat
     if settings.method not in METHODS:
         raise TableError(f"method {settings.method!r} is unknown; use {', '.join(METHODS)}")
     schedule = Schedule(Deadline.after(settings.max_time), listener=settings.listener)
+    if table.task == "regression":
+        yield _of_numbers(table, settings, schedule)
+        return
     rng = check_random_state(settings.seed)
     size = round(settings.effort * TUNING_ROWS)
     rows = stratified_sample(table.codes, size, at_least=MIN_MEMBERS, random_state=rng)
@@ -274,7 +286,53 @@ def _automatic(
     return CandidateModel(model, _describe(model), judged, beside, model.timed_out_)
 
 
-def _describe(model: ANNClassifier) -> str:
+def _of_numbers(table: TrainingTable, settings: FitSettings, schedule: Schedule) -> CandidateModel:
+    """The automatic regressor, and plain K-NN averages of the same rows."""
+    if settings.method not in ("auto", "single"):
+        raise TableError(
+            f"--method {settings.method} predicts classes; for numbers use auto or single, or "
+            "--task classification"
+        )
+    stage, limit = FitStage("metrics and votes", schedule), schedule.deadline.remaining
+    model = ANNRegressor(
+        mode="committee" if settings.method == "auto" else "single",
+        effort=settings.effort,
+        max_time=None if limit is None else max(limit, 1e-3),
+        callback=lambda progress: stage.tell(progress.done / progress.total),
+        random_state=settings.seed,
+    )
+    samples: Any = table.samples
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TimeLimitWarning)  # the candidate says it
+        model.fit(samples, table.rows.y, groups=table.rows.groups)
+    model.set_params(callback=None)
+    rows = model.oof_rows_
+    truth = np.asarray(table.rows.y, dtype=np.float64)[rows]
+    plain = _plain_averages(table, rows, settings.seed)
+    return CandidateModel(
+        model,
+        _describe(model),
+        timed_out=model.timed_out_,
+        numbers=(number_scores(truth, model.oof_predictions_), number_scores(truth, plain)),
+    )
+
+
+def _plain_averages(table: TrainingTable, rows: IndexArray, seed: int) -> FloatArray:
+    """(t,) means over the K nearest rows, out of fold, for the K with the least squared error."""
+    data, features = table.rows.take(rows), table.samples.target_features
+    y = np.asarray(data.y, dtype=np.float64)
+    folds = stratified_folds(N_FOLDS, target_strata(y, table.task), data.groups, seed)
+    ks = [k for k in N_NEIGHBORS if k <= min(len(fold.train) for fold in folds)]
+    found = np.zeros((len(ks), len(rows)))
+    for fold in folds:
+        X = data.X if features is None else features.take(rows).in_fold(data.X, *fold)
+        near = NeighborIndex(X[fold.train]).nearest(X[fold.test], max(ks)).ids
+        means = np.cumsum(y[fold.train][near], axis=1) / np.arange(1, max(ks) + 1)
+        found[:, fold.test] = means[:, np.array(ks) - 1].T
+    return np.asarray(found[((found - y) ** 2).sum(axis=1).argmin()])
+
+
+def _describe(model: ANNClassifier | ANNRegressor) -> str:
     if model.mode == "committee":
         return f"a committee of {len(model.chosen_)} metrics and votes, chosen out of fold"
     (one,) = model.chosen_

@@ -78,6 +78,8 @@ def map_chunks(
             encoded.check_seen()
         counts.add(encoded)
         table = _with_names(model, chunk, work(model, np.asarray(encoded.X)))
+        if hits is not None and model.task == "regression":
+            hits = None
         if hits is not None and model.target in chunk.columns:
             known = chunk[model.target].notna().to_numpy()
             truth = labels_like(chunk[model.target][known], model.classes)
@@ -86,9 +88,13 @@ def map_chunks(
 
 
 def predictions(n_neighbors: int) -> ChunkWork:
-    """Class, probabilities and the neighbors that decided."""
+    """Class and probabilities, or number and its 90 % interval, and the neighbors that decided."""
 
     def predict(model: TableModel, X: FloatArray) -> dict[str, NDArray[Any]]:
+        if model.task == "regression":
+            low, high = model.intervals(X).T
+            numbers = {"prediction": model.predicted(X), "low": low, "high": high}
+            return numbers | _neighbors(model, X, n_neighbors)
         probabilities, predicted = model.answers(X)
         columns: dict[str, NDArray[Any]] = {"prediction": predicted}
         columns |= {f"p({c})": probabilities[:, j] for j, c in enumerate(model.classes)}
@@ -107,9 +113,10 @@ def _neighbors(model: TableModel, X: FloatArray, k: int) -> dict[str, NDArray[An
         return {}
     distances, rows = model.nearest(X, k)
     labels, columns = model.labels, {}
+    what = "class" if model.task == "classification" else "value"
     for j in range(rows.shape[1]):
         columns[f"neighbor_{j + 1}"] = model.ids[rows[:, j]]
-        columns[f"neighbor_{j + 1}_class"] = labels[rows[:, j]]
+        columns[f"neighbor_{j + 1}_{what}"] = labels[rows[:, j]]
         columns[f"neighbor_{j + 1}_distance"] = distances[:, j]
     return columns
 

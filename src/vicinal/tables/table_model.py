@@ -19,8 +19,8 @@ from vicinal.features.column_encoding import ColumnEncoding
 from vicinal.features.table_encoder import EncodedTable, TableEncoder
 from vicinal.features.table_values import read_columns
 from vicinal.features.target_statistics import TargetCode
-from vicinal.fitted_model import FittedModel, anatomy
-from vicinal.tables.training_table import ColumnRoles, TrainingTable, prepare_training
+from vicinal.fitted_model import FittedModel, NumberVotes, anatomy
+from vicinal.tables.training_table import ColumnRoles, Task, TrainingTable, prepare_training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,6 +168,7 @@ class TableModel:
         id_column: str | None = None,
         group_column: str | None = None,
         keep: Sequence[str] = (),
+        task: Task = "classification",
         settings: FitSettings | None = None,
     ) -> TableModel:
         """Fit a model of the column ``target``; the last of :meth:`candidates`.
@@ -183,11 +184,12 @@ class TableModel:
             Rows of one group are never on both sides of a split; not a feature.
         keep : sequence of str
             Columns to use although they look like identifiers.
+        task : {"classification", "regression"}
         settings : FitSettings or None
             Method, seed, time.
         """
         roles = ColumnRoles(target, id_column, group_column, tuple(keep))
-        *_, last = cls.candidates(prepare_training(frame, roles), roles, settings=settings)
+        *_, last = cls.candidates(prepare_training(frame, roles, task), roles, settings=settings)
         return last
 
     @classmethod
@@ -222,6 +224,12 @@ class TableModel:
                     "seed": settings.seed,
                 },
             )
+
+    @property
+    def task(self) -> Task:
+        """Whether classes or numbers are predicted."""
+        is_number = isinstance(self.fitted.votes, NumberVotes)
+        return "regression" if is_number else "classification"
 
     @property
     def target(self) -> str:
@@ -308,6 +316,13 @@ class TableModel:
         """(n,) classes of encoded rows X (n, e)."""
         return self.fitted.voting().predict(self.fitted.prepare(X))
 
+    def intervals(self, X: FloatArray, coverage: float = 0.9) -> FloatArray:
+        """(n, 2) intervals of numbers, of encoded rows X (n, e)."""
+        votes = self.fitted.votes
+        if not isinstance(votes, NumberVotes):
+            raise TypeError("a model of classes has probabilities, and no intervals")
+        return votes.intervals(self.fitted.prepare(X), coverage)
+
     def answers(self, X: FloatArray) -> tuple[FloatArray, NDArray[np.generic]]:
         """Probabilities (n, c) and classes (n,) of encoded rows X (n, e)."""
         P = self.probabilities(X)
@@ -366,6 +381,15 @@ class TableModel:
 
 def _evidence(data: TrainingTable, found: CandidateModel) -> dict[str, Any]:
     """Scores out of fold, and those of plain K-NN on the same rows; JSON-able."""
+    if found.numbers is not None:
+        scores_of, plain_scores = (asdict(scores) for scores in found.numbers)
+        return {
+            "cross_validated_accuracy": None,
+            "plain_cross_validated_accuracy": None,
+            "cross_validated_r2": scores_of["r2"],
+            "out_of_fold": scores_of,
+            "plain_out_of_fold": plain_scores,
+        }
     scores = {
         name: None if judged is None else asdict(judged.scores(data.classes))
         for name, judged in (("out_of_fold", found.judged), ("plain_out_of_fold", found.plain))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vicinal._typing import IndexArray
+from vicinal._typing import FloatArray, IndexArray
 from vicinal.exceptions import TableError, TableWarning, warn_user
 from vicinal.features.column_codes import DroppedCode
 from vicinal.features.column_encoding import ColumnKind, ColumnPlanner
@@ -18,8 +19,12 @@ from vicinal.features.table_encoder import EncodedSamples, TableEncoder
 from vicinal.features.table_values import MISSING, cell_text, read_columns
 from vicinal.validation.out_of_fold import Rows
 
+Task: TypeAlias = Literal["classification", "regression"]
+
 FEW_VALUES = 20
 MANY_VALUES = 100
+N_INTERVALS = 10
+"""Between quantiles of a target of numbers."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,47 @@ def _no_classes(name: str, values: int, n: int) -> str:
     )
 
 
+def find_task(column: pd.Series) -> Task:
+    """Numbers where the column holds measured ones, classes elsewhere."""
+    is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    if not is_number:
+        return "classification"
+    try:
+        class_labels(column)
+    except TableError:
+        numbers = column.to_numpy(dtype=np.float64)
+        return "regression" if len(np.unique(numbers)) > 2 else "classification"
+    return "classification"
+
+
+def target_numbers(column: pd.Series) -> FloatArray:
+    """Numbers (n,) of a complete column; TableError where it has other values."""
+    name = str(column.name)
+    try:
+        numbers = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TableError(
+            f"target {name!r} holds values that are not numbers; use --task classification"
+        ) from error
+    if not np.isfinite(numbers).all():
+        raise TableError(f"target {name!r} holds infinite values; leave such rows out")
+    if len(np.unique(numbers)) < 2:
+        raise TableError(f"target {name!r} is the same in every row: there is nothing to learn")
+    return numbers
+
+
+def target_values(column: pd.Series, task: Task) -> NDArray[Any]:
+    """(n,) classes or numbers."""
+    return class_labels(column) if task == "classification" else target_numbers(column)
+
+
+def target_strata(y: NDArray[Any], task: Task) -> NDArray[Any]:
+    """(n,) what folds and samples spread evenly: classes, or intervals between quantiles."""
+    if task == "classification":
+        return y
+    return np.searchsorted(np.quantile(y, np.linspace(0, 1, N_INTERVALS + 1)[1:-1]), y)
+
+
 @dataclass(frozen=True)
 class TrainingTable:
     """A training table, ready to be learned from."""
@@ -151,6 +197,7 @@ class TrainingTable:
     frame: pd.DataFrame
     """The columns that are features, of the rows that have a class."""
     ids: NDArray[np.generic]
+    task: Task = "classification"
 
     @cached_property
     def classes(self) -> NDArray[np.generic]:
@@ -163,24 +210,29 @@ class TrainingTable:
         return np.searchsorted(self.classes, self.rows.y)
 
 
-def prepare_training(frame: pd.DataFrame, roles: ColumnRoles) -> TrainingTable:
+def prepare_training(
+    frame: pd.DataFrame, roles: ColumnRoles, task: Task = "classification"
+) -> TrainingTable:
     """Decide on every column; rows without a class are left out.
 
     Parameters
     ----------
     frame : DataFrame
     roles : ColumnRoles
+    task : {"classification", "regression"}
     """
     check_columns(frame, [*roles.names, *roles.keep, *roles.kinds])
     frame = frame[frame[roles.target].notna()]
     features = roles.features(frame)
     if len(frame) == 0 or features.shape[1] == 0:
         raise TableError("nothing to learn from: no row has a class, or there is no other column")
-    y = class_labels(frame[roles.target])
-    encoder = TableEncoder(_kinds(features, roles), target_type="classes")
+    y = target_values(frame[roles.target], task)
+    target_type: Literal["classes", "number"]
+    target_type = "classes" if task == "classification" else "number"
+    encoder = TableEncoder(_kinds(features, roles), target_type=target_type)
     samples = encoder.fit_samples(features, y)
     rows = Rows(samples.X, y, roles.groups(frame))
-    return TrainingTable(rows, samples, encoder, features, roles.ids(frame))
+    return TrainingTable(rows, samples, encoder, features, roles.ids(frame), task)
 
 
 def _kinds(features: pd.DataFrame, roles: ColumnRoles) -> dict[str, ColumnKind]:

@@ -127,3 +127,39 @@ def _roc_auc(truth: IndexArray, P: FloatArray) -> float | None:
             ranks = rankdata(P[:, code])[there].sum()
             areas.append((ranks - positive * (positive + 1) / 2) / (positive * negative))
     return float(np.mean(areas)) if areas else None
+
+
+@dataclass(frozen=True)
+class NumberScores:
+    """Scores of predicted numbers.
+
+    Attributes
+    ----------
+    rows : int
+    rmse, mae : float
+        Root of the mean squared error, and mean absolute error, in units of the target.
+    r2 : float
+        1 − squared error / variance.
+    coverage : float or None
+        Share of the rows inside of their 90 % intervals.
+    """
+
+    rows: int
+    rmse: float
+    mae: float
+    r2: float
+    coverage: float | None = None
+
+
+def number_scores(
+    truth: FloatArray, predicted: FloatArray, intervals: FloatArray | None = None
+) -> NumberScores:
+    """Scores of predictions (n,), and of intervals (n, 2) where there are any."""
+    errors = truth - predicted
+    spread = float(((truth - truth.mean()) ** 2).mean())
+    squared = float((errors**2).mean())
+    inside = None
+    if intervals is not None:
+        inside = float(((truth >= intervals[:, 0]) & (truth <= intervals[:, 1])).mean())
+    r2 = 1.0 - squared / spread if spread > 0 else 0.0
+    return NumberScores(len(truth), squared**0.5, float(np.abs(errors).mean()), r2, inside)
