@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,9 @@ def write_classes(name: str, *, picture: bool = False) -> Callable[[Contest], No
             "## Mean ranks",
             ranks({"accuracy": (accuracy, -1), "log-loss": (loss, 1)} | _others(contest, records)),
             "## Margins",
-            margins(
-                accuracy, "ANNClassifier", lambda ours, theirs: 100 * (ours - theirs), "points"
-            ),
+            margins(pairs(contest, records, "accuracy", "ANNClassifier"), "ANNClassifier"),
             "## Log-loss by that of each rival",
-            ratios(loss, "ANNClassifier"),
+            ratios(pairs(contest, records, "log_loss", "ANNClassifier"), "ANNClassifier"),
         ]
         _write(contest, name, records, shown)
         if picture:
@@ -73,7 +71,7 @@ def write_numbers(contest: Contest) -> None:
         "## Mean ranks",
         ranks({"RMSE": (rmse, 1), "MAE": (means(contest, records, "mae"), 1)}),
         "## RMSE by that of each rival",
-        ratios(rmse, ours),
+        ratios(pairs(contest, records, "rmse", ours), ours),
         "## The 90 % interval",
         *interval,
     ]
@@ -112,14 +110,26 @@ def failed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def means(contest: Contest, records: list[dict[str, Any]], what: str) -> Means:
     """Means over the splits that all methods with results on the table have."""
-    values: dict[tuple[str, str], list[float]] = {}
-    for record in records:
-        if what in record:
-            values.setdefault((record["data"], record["method"]), []).append(record[what])
+    values = {(r["data"], r["method"], r["split"]): r[what] for r in records if what in r}
+    common = {table.name: common_splits(values, table.name) for table in contest.tables}
+
+    def mean(table: str, method: str) -> float:
+        found = [values.get((table, method, split), np.nan) for split in common[table]]
+        return float(np.mean(found)) if found else np.nan
+
     return {
-        method: np.array([np.mean(values.get((t.name, method), [np.nan])) for t in contest.tables])
+        method: np.array([mean(table.name, method) for table in contest.tables])
         for method in contest.methods
     }
+
+
+def common_splits(keys: Iterable[tuple[str, str, int]], table: str) -> list[int]:
+    """Splits that all methods with results on a table have; keys are table, method and split."""
+    by_method: dict[str, set[int]] = {}
+    for name, method, split in keys:
+        if name == table:
+            by_method.setdefault(method, set()).add(split)
+    return sorted(set.intersection(*by_method.values())) if by_method else []
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -138,12 +148,14 @@ def by_table(
     """One line per table, the best result in bold; the mean over the tables that all have."""
     shown = [m for m in contest.methods if np.isfinite(values[m]).any()]
     cells = factor * np.column_stack([values[m] for m in shown])
+    keys = [(r["data"], r["method"], r["split"]) for r in records if "error" not in r]
     rows = []
     for table, row in zip(contest.tables, cells, strict=True):
-        best = np.nanmax(row) if largest_is_best else np.nanmin(row)
+        found = row[np.isfinite(row)]
+        best = (found.max() if largest_is_best else found.min()) if len(found) else np.nan
         texts = ["" if np.isnan(v) else f"{v:.4g}" for v in row]
         marked = [f"**{t}**" if v == best else t for t, v in zip(texts, row, strict=True)]
-        n = len({r["split"] for r in records if r["data"] == table.name and "error" not in r})
+        n = len(common_splits(keys, table.name))
         rows.append([table.name, str(n), *marked])
     complete = cells[np.isfinite(cells).all(axis=1)]
     if largest_is_best and len(complete):
@@ -166,35 +178,40 @@ def ranks(scores: dict[str, tuple[Means, int]]) -> str:
     return markdown(["mean rank", *methods], rows)
 
 
-def margins(
-    values: Means, ours: str, difference: Callable[[Any, Any], np.ndarray], unit: str
-) -> str:
-    """The mean margin over every rival, with Wilcoxon's test over tables."""
+Pairs = dict[str, tuple[np.ndarray, np.ndarray]]
+"""For every rival our means and its means (tables,), over the splits that both have."""
+
+
+def pairs(contest: Contest, records: list[dict[str, Any]], what: str, ours: str) -> Pairs:
+    """Our means and those of every rival with results, on the tables that both have."""
+    found = {}
+    for rival in contest.methods:
+        both = means(contest, [r for r in records if r["method"] in (ours, rival)], what)
+        known = np.isfinite(both[ours]) & np.isfinite(both[rival])
+        if rival != ours and known.any():
+            found[rival] = both[ours][known], both[rival][known]
+    return found
+
+
+def margins(of_rivals: Pairs, ours: str) -> str:
+    """The mean margin over every rival in points, with Wilcoxon's test over tables."""
     rows = []
-    for rival, theirs in values.items():
-        found = difference(values[ours], theirs)
-        found = np.round(found[np.isfinite(found)], 9)
-        if rival == ours or not len(found):
-            continue
+    for rival, (mine, theirs) in of_rivals.items():
+        found = np.round(100 * (mine - theirs), 9)
         wins, losses = int(np.sum(found > 0)), int(np.sum(found < 0))
         outcome = f"{wins} / {len(found) - wins - losses} / {losses}"
         rows.append([rival, f"{found.mean():+.2f}", outcome, f"{signed_rank_p(found):.4f}"])
-    return markdown([f"{ours} minus", unit, "wins / ties / losses", "Wilcoxon p"], rows)
+    return markdown([f"{ours} minus", "points", "wins / ties / losses", "Wilcoxon p"], rows)
 
 
-def ratios(values: Means, ours: str) -> str:
+def ratios(of_rivals: Pairs, ours: str) -> str:
     """Ratios to every rival; lower is better. p is of the test of the logarithms."""
     rows = []
-    for rival, theirs in values.items():
-        found = values[ours] / theirs
-        found = found[np.isfinite(found) & (found > 0)]
-        if rival == ours or not len(found):
-            continue
-        mean = np.nansum(values[ours][np.isfinite(theirs)]) / np.nansum(
-            theirs[np.isfinite(values[ours])]
-        )
+    for rival, (mine, theirs) in of_rivals.items():
+        found = mine / theirs
         p = signed_rank_p(np.round(-np.log(found), 9))
         lower = f"{np.sum(found < 1)} of {len(found)}"
+        mean = mine.sum() / theirs.sum()
         texts = [f"{np.median(found):.3f}", f"{gmean(found):.3f}", f"{mean:.3f}", lower]
         rows.append([rival, *texts, f"{p:.4f}"])
     head = [f"{ours} by", "median", "geometric mean", "ratio of means", "lower on", "Wilcoxon p"]
