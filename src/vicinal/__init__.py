@@ -32,6 +32,7 @@ from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables import read_table
 from vicinal.version import __version__
 from vicinal.voting.class_mean import ClassMeanKNN
+from vicinal.voting.neighbor_regressor import NeighborRegressor
 
 __all__ = [
     "ANN",
@@ -56,6 +57,7 @@ __all__ = [
     "BoostMetric",
     "ClassMeanKNN",
     "Covariance",
+    "NeighborRegressor",
     "TableEncoder",
     "__version__",
     "gamma_for_k",

@@ -391,11 +391,34 @@ SEARCH = Entry(
     check=_check_search,
 )
 
+
+def _check_neighbor_regressor(model: Any) -> None:
+    check_parameters(model)
+    if model.n_neighbors > model.n_samples_fit_:
+        raise ValueError(f"n_neighbors must not exceed the {model.n_samples_fit_} samples")
+
+
+NEIGHBOR_REGRESSOR = Entry(
+    "vicinal.voting.neighbor_regressor:NeighborRegressor",
+    state=(
+        *FEATURES,
+        Field("n_samples_fit_", Integer(low=1, size="n")),
+        Field("references_", StoredArray(("n", "d"))),
+        Field("targets_", StoredTargets("n")),
+    ),
+    parameters=(
+        Field("n_neighbors", Integer(low=1)),
+        Field("vote", Text(("mean", "epanechnikov", "soft"))),
+    ),
+    check=_check_neighbor_regressor,
+)
+
 ESTIMATORS = {
     **LEARNERS,
     "ClassMeanKNN": CLASS_MEAN,
     "ANNClassifier": AUTOMATIC,
     "ANNRegressor": REGRESSOR,
+    "NeighborRegressor": NEIGHBOR_REGRESSOR,
     "Choice": CHOICE,
     "Forest": FOREST,
     "ANNSearchCV": SEARCH,

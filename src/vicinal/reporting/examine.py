@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
+from vicinal.automatic.regressor import ANNRegressor
 from vicinal.fitted_model import CommitteeVotes, FittedModel, NeighborVotes, anatomy
+from vicinal.learners.mlkr import MLKR
 from vicinal.reporting.errors import (
     References,
     committee_neighbors,
@@ -29,6 +31,7 @@ from vicinal.reporting.provenance import Lines, check_provenance, provenance
 from vicinal.reporting.tuning_surfaces import tuning
 from vicinal.validation.folds import stratified_sample
 from vicinal.voting.class_mean import ClassMeanKNN
+from vicinal.voting.neighbor_regressor import NeighborRegressor
 
 POINTS_SHOWN = 2_000
 EFFECTIVE_ROWS = 200
@@ -75,11 +78,22 @@ def examine(
     True
     """
     check_provenance(provenance)
-    fitted = _with_votes(anatomy(model))
+    parts = anatomy(model)
+    _refuse_numbers(parts)
+    fitted = _with_votes(parts)
     inputs = check_inputs(fitted, X, y, X_test, y_test, feature_names, ids)
     evaluation = evaluate(fitted, inputs.labels, inputs.train, inputs.test)
     summary = headline(evaluation, choices(fitted, reasons))
     return _findings(fitted, inputs, evaluation, summary, title, provenance)
+
+
+def _refuse_numbers(fitted: FittedModel) -> None:
+    """A TypeError for models whose targets are numbers: a report is about classes."""
+    if isinstance(fitted.estimator, ANNRegressor | MLKR | NeighborRegressor):
+        raise TypeError(
+            f"vicinal.report is about classes, and {type(fitted.estimator).__name__} is about "
+            "numbers. ANNRegressor has a report() and explain() of its own"
+        )
 
 
 def _with_votes(fitted: FittedModel) -> FittedModel:

@@ -170,3 +170,12 @@ def test_saved_and_loaded(tmp_path):
     loaded = vc.load(tmp_path / "m.vicinal")
     assert_array_equal(loaded.transform(X), fitted.transform(X))
     assert loaded.objective_ == fitted.objective_
+
+
+@pytest.mark.parametrize("learner", [vc.MLKR(max_iter=2), vc.NeighborRegressor()])
+def test_a_report_says_that_it_is_about_classes(learner, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    learner.fit(X, y)
+    with pytest.raises(TypeError, match="about classes"):
+        vc.report(learner, X, y, path=tmp_path / "report.html")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors.numpy import load_file
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
@@ -56,6 +56,9 @@ MODELS = {
     "ClassMeanKNN, vote": vc.ClassMeanKNN(3, rule="vote"),
     "ANNClassifier": ANNClassifier(),
     "ANNClassifier, single": ANNClassifier(mode="single"),
+    "ANNRegressor": vc.ANNRegressor(effort=0.02),
+    "ANNRegressor, single": vc.ANNRegressor("single"),
+    "NeighborRegressor": vc.NeighborRegressor(3, vote="soft"),
     "ANNSearchCV": ANNSearchCV(vc.PNCA(max_iter=5), standardize=True, **SEARCH),
     "ANNSearchCV, class means": ANNSearchCV(vc.ANN(max_iter=5), rule="class_mean", **SEARCH),
     "pipeline, K-NN": make_pipeline(
@@ -117,6 +120,10 @@ def assert_same(a: Any, b: Any) -> None:
         assert a == b
 
 
+def is_regressor(model: Any) -> bool:
+    return isinstance(model, RegressorMixin)
+
+
 def public(name: str) -> bool:
     return not name.startswith("_")
 
@@ -132,7 +139,7 @@ def assert_same_outcome(a: Any, b: Any, X: np.ndarray) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_comes_back_bit_for_bit(name, dtype, tmp_path):
-    labels = CODES if name == "MLKR" else NAMES
+    labels = CODES if is_regressor(MODELS[name]) or name == "MLKR" else NAMES
     model = fit(MODELS[name], X.astype(dtype), labels)
     loaded = pass_through(model, tmp_path / "model.vicinal")
     assert_same(model, loaded)
