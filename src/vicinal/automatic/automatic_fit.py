@@ -207,13 +207,15 @@ class AutomaticFit:
             return run_tasks(parts_of, folds, schedule)
 
     def _forests(self, schedule: Schedule) -> dict[MetricName, list[Forest]]:
-        """Forests of all leaf sizes and folds; none where they are not wanted or time is up."""
+        """Forests that all folds have had the time for; none where they are not wanted."""
         if "forest" not in self._members or schedule.deadline.is_over():
             return {}
         samples, f = self._samples, len(self._folds)
         d = samples.expansion.n_features
 
-        def grow(task: tuple[int, int]) -> Forest:
+        def grow(task: tuple[int, int]) -> Forest | None:
+            if schedule.deadline.is_over():
+                return None
             leaf, fold = task
             train = self._folds[fold].train
             features = samples.in_fold(fold)[train, :d]
@@ -225,10 +227,12 @@ class AutomaticFit:
         tasks = [(leaf, fold) for leaf in samples.voters.leaf_sizes for fold in range(f)]
         with _quiet():
             grown = run_tasks(grow, tasks, schedule)
-        return {
-            MetricName(FOREST, leaf): grown[i * f : (i + 1) * f]
-            for i, leaf in enumerate(samples.voters.leaf_sizes)
-        }
+        complete = {}
+        for i, leaf in enumerate(samples.voters.leaf_sizes):
+            of_leaf = [forest for forest in grown[i * f : (i + 1) * f] if forest is not None]
+            if len(of_leaf) == f:
+                complete[MetricName(FOREST, leaf)] = of_leaf
+        return complete
 
     def _committee(self, judge: Judge, scores: Scores) -> _Decision:
         candidates = self._eligible(scores)
