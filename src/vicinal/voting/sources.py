@@ -33,6 +33,8 @@ ENTRIES = 2**22
 """Row weights that are held at a time."""
 MEMORY_LIMIT = 2**28
 """Bytes that the prepared rows of one model may take."""
+MANY_NEIGHBORS = 1000
+"""Nearest rows that are sorted, unless more of them are needed."""
 LEAF_ENTRIES = 4
 """Rows that a leaf adds to those of the others, about."""
 THREAD_QUERIES = 256
@@ -339,13 +341,18 @@ def mean_metric(X: FloatArray, metrics: FloatArray, members: Sequence[Member]) -
 
 def effective_counts(D: FloatArray) -> FloatArray:
     """:func:`~vicinal.k_for_gamma` at γ = 1 for every row of the squared distances D (q, n)."""
-    a = np.sort(D, axis=1)
-    n = a.shape[1]
-    b = soft_average(a, 1.0, axis=1)[:, None]  # (q, 1)
-    means = np.cumsum(a, axis=1) / np.arange(1, n + 1)
-    j = np.sum(means <= b, axis=1).clip(1, n)  # m_j ≤ b < m_{j+1}
+    n = D.shape[1]
+    b = soft_average(D, 1.0, axis=1)[:, None]  # (q, 1)
+    most = min(n, MANY_NEIGHBORS)
+    while True:  # most of the rows are too far away to need their order
+        a = np.sort(D if most == n else np.partition(D, most - 1, axis=1)[:, :most], axis=1)
+        means = np.cumsum(a, axis=1) / np.arange(1, most + 1)
+        j = np.sum(means <= b, axis=1).clip(1, most)  # m_j ≤ b < m_{j+1}
+        if most == n or np.all(j < most):
+            break
+        most = n
     rows = np.arange(len(a))
-    following = a[rows, np.minimum(j, n - 1)] - b[:, 0]
+    following = a[rows, np.minimum(j, most - 1)] - b[:, 0]
     beyond = b[:, 0] - means[rows, j - 1]
     inside = (j < n) & (following > 0)
     fraction = np.where(inside, beyond / np.where(inside, following, 1.0), 0.0)

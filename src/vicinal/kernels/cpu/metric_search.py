@@ -18,8 +18,15 @@ from vicinal.kernels.cpu.neighbor_heaps import _precedes, _sink
 WIDTH = 32
 """Rows of a tile."""
 LARGEST_CODE = 127
+LANES = 16
 BATCH = 64
 """Rows that are measured at a time."""
+ENOUGH = 40
+"""Rows that are worth measuring before all tiles of a kind have been filtered."""
+CHOSEN = 64
+"""Tiles that are filtered at a time, at most."""
+SHARES = (0.25, 0.5, 1.0)
+"""Of the squared distance known so far: boxes up to the first come first, and so on."""
 _FAR = 1e18  # code units; squares beyond it leave float32
 _ROUNDOFF = 2.0**-22
 _NOBODY = np.iinfo(np.int64).max
@@ -98,92 +105,126 @@ def encode(U, rows, codes, low, high, errors):
 
 
 @inner
-def _measure(X, L, q, x, batch, work):
-    """distances (BATCH,) ← ‖L (x - X[row])‖² of the rows of a batch, those beyond the last too.
+def _measure(X, L, q, x, batch, size, work):
+    """distances (size,) ← ‖L (x - X[row])‖² of the rows of a batch, of a multiple of LANES.
 
     Rows are the contiguous axis: each is measured in the same way, wherever it is in the batch.
     """
     steps, z, distances = work[0], work[1], work[2]
     first, width, m, at = L.columns[q], L.widths[q], L.ranks[q], L.starts[q]
     factor = L.factors
-    for b in range(BATCH):
+    for b in range(size):
         row = batch[b]
         for j in range(width):
             steps[j, b] = x[first + j] - X[row, first + j]
         distances[b] = 0
     if m == 0:
         for j in range(width):
-            for b in range(BATCH):
+            for b in range(size):
                 distances[b] += steps[j, b] * steps[j, b]
     for _ in range(m):
-        for b in range(BATCH):
+        for b in range(size):
             z[b] = 0
         for j in range(0, width, 4):
             l0, l1, l2, l3 = factor[at], factor[at + 1], factor[at + 2], factor[at + 3]
             at += 4
-            for b in range(BATCH):
+            for b in range(size):
                 z[b] += (
                     l0 * steps[j, b]
                     + l1 * steps[j + 1, b]
                     + l2 * steps[j + 2, b]
                     + l3 * steps[j + 3, b]
                 )
-        for b in range(BATCH):
+        for b in range(size):
             distances[b] += z[b] * z[b]
 
 
 @inner
-def _scan_tiles(exact, rows, codes, errors, asked, at, tiles, bounds, work, best, names):
-    """Offer the rows of some tiles to the heap; `at` are query and metric."""
-    i, q = at
-    k, exclude = best.shape[0], asked.exclude[i]
-    x, u = asked.X[i], asked.coordinates[i, q]
-    distances, sums, batch = work[2], work[3], work[4]
+def _filter(codes, rows, errors, tiles, count, u, reach, slack, sums, found, n):
+    """found[n:] ← the rows of some tiles that may be within reach; returns how many there are.
+
+    Half of the axes, those of large variance, decide about most tiles.
+    """
     r = u.shape[0]
     half = 4 * ((r // 4 + 1) // 2)
-    slack = 1.0 + 1e-5 + r * _ROUNDOFF
-    unit, blur = asked.units[q], asked.blurs[i, q]
-    reach = unit * np.sqrt(best[0]) + blur
-    near = np.float32(reach * reach * slack)
-    count = 0
-    for t in range(tiles[0], tiles[1] + 1):
-        if count > BATCH - WIDTH or (count > 0 and (t == tiles[1] or np.isinf(near))):
-            for b in range(count, BATCH):
-                batch[b] = batch[0]
-            _measure(exact.X, exact, q, x, batch, work)
-            for b in range(count):
-                if _precedes(distances[b], batch[b], best[0], names[0]):
-                    _sink(best, names, k, distances[b], batch[b])
-            reach = unit * np.sqrt(best[0]) + blur
-            near = np.float32(reach * reach * slack)
-            count = 0
-        if t == tiles[1] or bounds[t] > near:
-            continue
+    for place in range(count):
+        t = tiles[place]
         limit = np.float32((reach + errors[t]) * (reach + errors[t]) * slack)
         for s in range(WIDTH):
             sums[s] = 0
-        for part in range(2):
-            for j in range(part * half, r if part else half, 4):
-                u0, u1, u2, u3 = u[j], u[j + 1], u[j + 2], u[j + 3]
-                for s in range(WIDTH):
-                    e0, e1 = u0 - np.float32(codes[t, j, s]), u1 - np.float32(codes[t, j + 1, s])
-                    e2, e3 = (
-                        u2 - np.float32(codes[t, j + 2, s]),
-                        u3 - np.float32(codes[t, j + 3, s]),
-                    )
-                    sums[s] += e0 * e0 + e1 * e1 + e2 * e2 + e3 * e3
-            within = 0
+        for j in range(0, half, 4):
+            u0, u1, u2, u3 = u[j], u[j + 1], u[j + 2], u[j + 3]
             for s in range(WIDTH):
-                within += sums[s] <= limit
-            if within == 0:
-                break
+                e0, e1 = u0 - np.float32(codes[t, j, s]), u1 - np.float32(codes[t, j + 1, s])
+                e2, e3 = u2 - np.float32(codes[t, j + 2, s]), u3 - np.float32(codes[t, j + 3, s])
+                sums[s] += e0 * e0 + e1 * e1 + e2 * e2 + e3 * e3
+        within = 0
+        for s in range(WIDTH):
+            within += sums[s] <= limit
         if within == 0:
             continue
+        for j in range(half, r, 4):
+            u0, u1, u2, u3 = u[j], u[j + 1], u[j + 2], u[j + 3]
+            for s in range(WIDTH):
+                e0, e1 = u0 - np.float32(codes[t, j, s]), u1 - np.float32(codes[t, j + 1, s])
+                e2, e3 = u2 - np.float32(codes[t, j + 2, s]), u3 - np.float32(codes[t, j + 3, s])
+                sums[s] += e0 * e0 + e1 * e1 + e2 * e2 + e3 * e3
         for s in range(WIDTH):
-            row = rows[t * WIDTH + s]
-            if sums[s] <= limit and row >= 0 and row != exclude:
-                batch[count] = row
-                count += 1
+            if sums[s] <= limit and rows[t * WIDTH + s] >= 0:
+                found[n] = rows[t * WIDTH + s]
+                n += 1
+    return n
+
+
+@inner
+def _offer(exact, q, x, exclude, found, count, work, best, names):
+    """Measure rows, and put those into the heap that are near enough."""
+    distances, batch = work[2], work[4]
+    for begin in range(0, count, BATCH):
+        size = min(BATCH, count - begin)
+        padded = -(-size // LANES) * LANES
+        for b in range(padded):
+            batch[b] = found[begin + min(b, size - 1)]
+        _measure(exact.X, exact, q, x, batch, padded, work)
+        for b in range(size):
+            if batch[b] != exclude and _precedes(distances[b], batch[b], best[0], names[0]):
+                _sink(best, names, best.shape[0], distances[b], batch[b])
+
+
+@inner
+def _scan_tiles(exact, rows, codes, errors, asked, at, tiles, bounds, work, best, names):
+    """Offer the rows of some tiles to the heap; `at` are query and metric.
+
+    Boxes that are near come first, so that fewer of the others are near enough.
+    """
+    i, q = at
+    x, u, exclude = asked.X[i], asked.coordinates[i, q], asked.exclude[i]
+    sums, chosen, found = work[3], work[5], work[6]
+    slack = 1.0 + 1e-5 + u.shape[0] * _ROUNDOFF
+    unit, blur = asked.units[q], asked.blurs[i, q]
+    reach = unit * np.sqrt(best[0]) + blur
+    near = np.float32(reach * reach * slack)
+    cut = near
+    above, size, n = np.float32(-1.0), 4, 0
+    for share in SHARES:
+        upto = np.float32(cut * share)
+        t = tiles[0]
+        while t < tiles[1]:
+            count = 0
+            while t < tiles[1] and count < size:
+                chosen[count] = t
+                count += above < bounds[t] <= min(upto, near)
+                t += 1
+            n = _filter(codes, rows, errors, chosen, count, u, reach, slack, sums, found, n)
+            if n > ENOUGH or (n > 0 and (np.isinf(near) or t == tiles[1])):
+                _offer(exact, q, x, exclude, found, n, work, best, names)
+                n = 0
+                reach = unit * np.sqrt(best[0]) + blur
+                near = np.float32(reach * reach * slack)
+            size = min(2 * size, CHOSEN)
+        above = upto
+        if np.isinf(above):
+            break
 
 
 @inner
@@ -197,7 +238,7 @@ def _first_bound(exact, asked, at, seeds, k, work):
             batch[b] = seeds[min(begin + b, k - 1)]
             if batch[b] < 0:
                 return np.inf
-        _measure(exact.X, exact, q, asked.X[i], batch, work)
+        _measure(exact.X, exact, q, asked.X[i], batch, BATCH, work)
         for b in range(BATCH):
             farthest = max(farthest, distances[b])
     return farthest
@@ -244,6 +285,8 @@ def search(exact, codes, asked, distances, rows):
         np.empty(BATCH),
         np.empty(WIDTH, dtype=np.float32),
         np.empty(BATCH, dtype=np.int64),
+        np.empty(CHOSEN, dtype=np.int64),
+        np.empty(ENOUGH + CHOSEN * WIDTH, dtype=np.int64),
     )
     n_classes = codes.class_tiles.shape[0] - 1
     before = -1
