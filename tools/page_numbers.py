@@ -27,15 +27,15 @@ def found(file: str, pattern: str, group: int | str = 1) -> str:
 
 
 def margin(rival: str, column: int) -> str:
-    """A column of the table of margins: 1 points, 2 wins / ties / losses."""
-    row = rf"^\| ANNClassifier - {re.escape(rival)} \| ([+−-][\d.]+) \| ([\d /]+) \|"
+    """Of the table of margins in accuracy: 1 points, 2 wins / ties / losses, 3 Wilcoxon p."""
+    row = rf"^\| {re.escape(rival)} \| ([+-][\d.]+) \| (\d+ / \d+ / \d+) \| ([\d.]+) \|$"
     return found("accuracy.md", row, column)
 
 
-def mean_accuracy(column: int) -> str:
-    """Mean accuracy over the data sets, in percent: 1 ANNClassifier, 2 single, 3 Euclid, …"""
-    row = found("accuracy.md", r"^\| mean \| 15 \| (.*) \|$")
-    return row.split(" | ")[column - 1]
+def regression(rival: str, column: int) -> str:
+    """Of the table of RMSE ratios: 1 the median, 2 on how many tables it is lower."""
+    row = rf"(?s)## RMSE by.*?\| {re.escape(rival)} \| ([\d.]+) \|[^\n]*?\| (\d+ of \d+) \|"
+    return found("regression.md", row, column)
 
 
 def whole(text: str) -> str:
@@ -44,15 +44,13 @@ def whole(text: str) -> str:
 
 
 NUMBERS: dict[str, Callable[[], str]] = {
-    "accuracy": lambda: mean_accuracy(1),
-    "accuracy-euclid": lambda: mean_accuracy(3),
-    "accuracy-nca": lambda: mean_accuracy(4),
-    "accuracy-svm": lambda: mean_accuracy(8),
-    "accuracy-forest": lambda: mean_accuracy(9),
+    "over-catboost": lambda: margin("CatBoost", 1),
+    "over-catboost-tables": lambda: margin("CatBoost", 2),
+    "over-catboost-p": lambda: margin("CatBoost", 3),
     "over-svm": lambda: margin("RBF-SVM", 1),
-    "over-svm-sets": lambda: margin("RBF-SVM", 2),
-    "over-forest": lambda: margin("forest", 1),
-    "over-forest-sets": lambda: margin("forest", 2),
+    "over-svm-tables": lambda: margin("RBF-SVM", 2),
+    "rmse-catboost": lambda: regression("CatBoost regression", 1),
+    "rmse-catboost-tables": lambda: regression("CatBoost regression", 2),
     "nca-2000": lambda: whole(found("framework.txt", r"scikit-learn, 2000 rows: ([\d.]+)x")),
     "nca-5000": lambda: whole(found("framework.txt", r"scikit-learn, 5000 rows: ([\d.]+)x")),
     "nca-5000-theirs": lambda: whole(

@@ -17,6 +17,6 @@ def test_every_number_is_in_the_results(name):
 
 
 def test_a_wrong_number_is_found():
-    text = "<!-- number:accuracy -->1.0<!-- /number -->"
+    text = "<!-- number:over-svm -->1.0<!-- /number -->"
     assert page_numbers.filled(text) != text
     assert page_numbers.filled(page_numbers.filled(text)) == page_numbers.filled(text)
