@@ -20,6 +20,7 @@ from vicinal.tables.row_explanation import explain_row
 from vicinal.tables.table_model import TableCounts, TableModel
 
 Document: TypeAlias = dict[str, Any]
+WARM_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,11 @@ class ServedTable:
     model: TableModel
 
     def warm_up(self) -> None:
-        row = self.model.training_rows[:1]
-        self._probabilities(row)
-        self.model.predicted(row)
-        self.model.nearest(row, 1)
+        for n in (1, WARM_ROWS):  # few rows and many may be computed in different ways
+            rows = self.model.training_rows[:n]
+            self._probabilities(rows)
+            self.model.predicted(rows)
+            self.model.nearest(rows, 1)
 
     def predict(self, frame: pd.DataFrame, ignore_unseen: bool) -> Answer:
         X, notes = self._encoded(frame, ignore_unseen)
