@@ -66,13 +66,13 @@ def test_partitions_get_what_the_model_says(client, model, table):
     np.testing.assert_allclose(Z.filter(regex="^z"), model.embed(model.prepare(table)), atol=1e-12)
 
 
-def test_estimators_without_a_cluster(table):
+def test_estimators(client, table):
     from vicinal.dask import predict
 
     knn = vc.ClassMeanKNN(3).fit(X, Y)
     named = pd.DataFrame(X, columns=[f"x{j}" for j in range(13)])
     frame = frames.from_pandas(named, npartitions=3)
-    found = predict(knn, frame).compute(scheduler="threads")
+    found = predict(knn, frame).compute()
     assert_array_equal(found["prediction"], knn.predict(X))
     with pytest.raises(ValueError, match="no column 'x0'"):
         predict(knn, frames.from_pandas(table, npartitions=2))
