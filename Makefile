@@ -31,6 +31,8 @@ $(CORE): pyproject.toml constraints.txt
 
 $(STAMP): $(CORE)
 	$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
+	@$(PIP_INSTALL) hnswlib > /dev/null 2>&1 \
+		|| echo "hnswlib needs a C++ compiler: its tests will be skipped"
 	@touch $@
 
 install: $(STAMP)  ## make the virtual environment
