@@ -92,7 +92,7 @@ def test_the_matrix_gives_the_distances_of_the_rows_as_given(model):
             fitted.matrix()
         return
     squared = cdist(Z, Z, "sqeuclidean")
-    if measured.hats is None:
+    if measured.expansion is None:
         M = fitted.matrix()
         differences = X[:8, None] - X[None, :8]
         found = np.einsum("ijk,kl,ijl->ij", differences, M, differences)

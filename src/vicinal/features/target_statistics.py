@@ -46,10 +46,11 @@ class Targets:
     @classmethod
     def of(cls, y: Any, target_type: str, seed: Any) -> Targets:
         """The targets y (n,): by `target_type`, where that is not "auto"; numbers may be (n, k)."""
-        if target_type == "number" and np.ndim(y) == 2 and np.shape(y)[1] > 1:
-            names = tuple(f"mean of target {i}" for i in range(np.shape(y)[1]))
+        shape = np.asarray(y).shape
+        if target_type == "number" and shape[1:] not in [(), (1,)]:
+            names = tuple(f"mean of target {i}" for i in range(shape[1]))
             return cls(np.asarray(y, dtype=np.float64), names, None, seed)
-        y = column_or_1d(y, warn=np.shape(y)[1:] != (1,))
+        y = column_or_1d(y, warn=shape[1:] != (1,))
         refuse_mixed_labels(y)
         is_number = target_type == "number"
         if is_number or (target_type == "auto" and type_of_target(y) == "continuous"):

@@ -18,7 +18,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import vicinal as vc
-from vicinal.automatic.class_rows import fit_exponent
+from vicinal.automatic.automatic_fit import N_FOLDS, REPEATS
+from vicinal.automatic.class_rows import ClassRows, fit_exponent
 from vicinal.automatic.metric_path import STARTS
 from vicinal.exceptions import IdentifierColumnWarning, TimeLimitWarning
 from vicinal.objective.soft_average import k_for_gamma
@@ -29,6 +30,7 @@ from vicinal.voting.votes import SHARPNESS
 X, Y = load_wine(return_X_y=True)
 X_TRAIN, X_TEST, Y_TRAIN, Y_TEST = train_test_split(X, Y, random_state=0)
 ONES = np.ones(len(X_TRAIN))
+DESCENTS = len(ClassRows.descents) * N_FOLDS * REPEATS
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +404,7 @@ def test_interrupted_fit_stores_nothing():
         model.fit(X_TRAIN, Y_TRAIN)
     assert not hasattr(model, "classes_")
     assert [progress.done for progress in seen] == [1, 2, 3]
-    assert seen[0].total == 50
+    assert seen[0].total == DESCENTS
     assert "fold" in seen[0].what
     assert seen[0].seconds_left > 0
 
@@ -479,4 +481,5 @@ def test_one_group_or_unknown_metadata_is_an_error():
 def test_progress_is_logged(caplog):
     with caplog.at_level("INFO", logger="vicinal"):
         vc.ANNClassifier(verbose=1).fit(X_TRAIN, Y_TRAIN)
-    assert any("50/50" in message and "s left" in message for message in caplog.messages)
+    logged = [message for message in caplog.messages if "s left" in message]
+    assert any(f"{DESCENTS}/{DESCENTS}" in message for message in logged)

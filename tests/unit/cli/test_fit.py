@@ -133,8 +133,8 @@ def test_wrong_usage_is_2_and_writes_nothing(folder, run, words, message):
     ("target", "message"),
     [("height", "looks like a measured number"), ("planet", "1 class"), ("plant", "names rather")],
 )
-def test_targets_that_are_no_classes_are_1(folder, run, target, message):
-    result = run("fit", "train.csv", "--target", target)
+def test_targets_that_are_not_classes_are_1(folder, run, target, message):
+    result = run("fit", "train.csv", "--target", target, "--task", "classification")
     assert result.exit_code == 1
     assert message in result.stderr
     assert not (folder / "model.vicinal").exists()

@@ -688,16 +688,26 @@ def test_coordinates_are_a_linear_change_and_do_not_depend_on_units(units):
     to_params, from_params, gradient = objective.coordinates
     L, G = np.random.default_rng(0).standard_normal((2, 3, 4))
     assert_allclose(to_params(from_params(L)), L, rtol=1e-6, atol=1e-9)
-    assert_allclose(np.vdot(to_params(L), G), np.vdot(L, gradient(G)), rtol=1e-8)
+    assert_allclose(np.vdot(to_params(L), G), np.vdot(L, gradient(L, G)), rtol=1e-8)
     Z = X @ to_params(np.eye(4)).T
     assert_allclose(Z.T @ Z / len(Z), np.eye(4), atol=1e-6)
 
 
-def test_coordinates_of_metrics_and_of_constant_features_stay():
+def test_coordinates_of_metrics_keep_the_cone():
     X, offsets, weights = points()
-    objective = make(parametrization=Metric())
-    M = np.arange(16.0).reshape(4, 4)
-    assert all(change(M) is M for change in objective.coordinates)
+    coordinates = make(data=(X, offsets, weights), parametrization=Metric()).coordinates
+    A = make(data=(X, offsets, weights)).coordinates.to_params(np.eye(4))
+    B, G = np.random.default_rng(0).standard_normal((2, 4, 4))
+    M, G = B.T @ B, G + G.T
+    assert_allclose(coordinates.to_params(M), A.T @ M @ A, rtol=1e-10)
+    assert_allclose(coordinates.to_params(coordinates.from_params(M)), M, rtol=1e-6, atol=1e-9)
+    change = np.vdot(coordinates.to_params(M), G)
+    assert_allclose(change, np.vdot(M, coordinates.gradient(M, G)), rtol=1e-8)
+    assert np.linalg.eigvalsh(coordinates.from_params(M)).min() > 0
+
+
+def test_coordinates_of_constant_features_are_finite():
+    X, offsets, weights = points()
     constant = X * np.array([1.0, 0.0, 1.0, 1.0])
     to_params, from_params, _ = make(data=(constant, offsets, weights)).coordinates
     assert np.isfinite(to_params(np.eye(4))).all()
