@@ -22,7 +22,7 @@ from vicinal.voting.row_weights import check_row_numbers
 from vicinal.voting.votes import FADING
 
 
-class Voters(Protocol):
+class VotingAttributes(Protocol):
     """The attributes of a fitted model that are about its training rows."""
 
     X_fit_: FloatArray
@@ -47,7 +47,7 @@ def known_codes(classes: NDArray[np.generic], y: ArrayLike) -> IndexArray:
 
 
 def rows_added(
-    model: Voters, X: FloatArray, votes: NDArray[Any], sample_weight: ArrayLike | None
+    model: VotingAttributes, X: FloatArray, votes: NDArray[Any], sample_weight: ArrayLike | None
 ) -> dict[str, NDArray[Any]]:
     """The voters of a model and further rows.
 
@@ -80,7 +80,7 @@ def _class_weights(weights: FloatArray, codes: IndexArray, n_classes: int) -> Fl
     return np.where(counts > 0, sums / np.maximum(counts, 1), weights.mean())
 
 
-def rows_forgotten(model: Voters, rows: ArrayLike) -> dict[str, NDArray[Any]]:
+def rows_forgotten(model: VotingAttributes, rows: ArrayLike) -> dict[str, NDArray[Any]]:
     """The voters of a model without some rows, and where the remaining ones were judged.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What all automatic models do alike to be fitted."""
+"""Base of the automatic models: one metric or a committee, and the steps of a fit."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from vicinal._typing import FloatArray
 from vicinal.automatic.automatic_fit import MEMBERS, AutomaticFit, TuningOutcome, TuningProgress
 from vicinal.automatic.tuning_rows import TuningRows
-from vicinal.automatic.voting_model import OptionalTransformer
 from vicinal.exceptions import TimeLimitWarning
 from vicinal.features.identifiers import warn_of_identifiers
 from vicinal.features.table_encoder import EncodedSamples
+from vicinal.learners.base import MetricLearner
 from vicinal.learners.blas_threads import single_threaded_blas
 from vicinal.learners.descent import logger, show_log
 from vicinal.learners.fit_input import FitInput, store_fit
@@ -34,8 +35,17 @@ from vicinal.learners.parameters import (
 from vicinal.validation.schedule import Deadline, Schedule, thread_count
 
 
-class TunedModel(OptionalTransformer):
-    """Base of the automatic models, with the steps of their ``fit``."""
+def _is_single(model: TunedModel) -> bool:
+    return model.mode == "single"
+
+
+class TunedModel(MetricLearner, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Base of the automatic models: a metric learner with mode="single", otherwise a committee.
+
+    A committee has many metrics: it does not even have the methods of one metric, nor the
+    attributes, ``set_output`` included, which scikit-learn offers where there is a
+    ``get_feature_names_out``.
+    """
 
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
@@ -48,6 +58,7 @@ class TunedModel(OptionalTransformer):
         "callback": CALLBACK,
     }
 
+    mode: str
     members: Sequence[str] | None
     effort: float
     max_time: float | None
@@ -55,6 +66,34 @@ class TunedModel(OptionalTransformer):
     callback: Callable[[TuningProgress], object] | None
     verbose: int
     random_state: int | np.random.RandomState | None
+    metrics_: FloatArray
+
+    transform = available_if(_is_single)(MetricLearner.transform)
+    fit_transform = available_if(_is_single)(MetricLearner.fit_transform)
+    get_feature_names_out = available_if(_is_single)(MetricLearner.get_feature_names_out)
+    get_metric = available_if(_is_single)(MetricLearner.get_metric)
+    pair_distance = available_if(_is_single)(MetricLearner.pair_distance)
+    pair_score = available_if(_is_single)(MetricLearner.pair_score)
+    predict_pairs = available_if(_is_single)(MetricLearner.predict_pairs)
+    calibrate_threshold = available_if(_is_single)(MetricLearner.calibrate_threshold)
+    set_threshold = available_if(_is_single)(MetricLearner.set_threshold)
+
+    @property
+    def components_(self) -> FloatArray:  # type: ignore[override]
+        """(m, d) the one metric of mode="single"."""
+        if not _is_single(self):
+            raise AttributeError(
+                "A committee has many metrics (metrics_), not one; use mode='single' for a model "
+                "with components_ and transform"
+            )
+        return self.metrics_[0]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if not _is_single(self):
+            tags.transformer_tags = None
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
 
     def _described(self, encoded: EncodedSamples, given: FitInput) -> FitInput:
         """The input with the columns that the user knows; a warning where one names the rows."""

@@ -1,4 +1,4 @@
-"""Methods of the automatic models: votes over training rows, and one metric where there is one."""
+"""Methods of the automatic models that vote over training rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.utils import Tags, check_scalar
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, IndexArray
@@ -22,54 +21,11 @@ from vicinal.features.hat_basis import HatBasis
 from vicinal.features.kernel_basis import KernelBasis
 from vicinal.features.table_encoder import TableEncoder
 from vicinal.features.table_values import dense
-from vicinal.learners.base import MetricLearner
 from vicinal.learners.fit_input import DTYPES, on_host
 from vicinal.voting.explanation import Explanation, NeighborVote
 from vicinal.voting.forest import Forest
 from vicinal.voting.row_weights import Voters
 from vicinal.voting.sources import Committee, mean_metric, prepared
-
-
-def _is_single(model: OptionalTransformer) -> bool:
-    return model.mode == "single"
-
-
-class OptionalTransformer(MetricLearner, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """A metric learner with mode="single"; otherwise a committee, without the methods of one.
-
-    A committee has many metrics: it does not even have the attributes, ``set_output`` included,
-    which scikit-learn offers where there is a ``get_feature_names_out``.
-    """
-
-    mode: str
-    metrics_: FloatArray
-
-    transform = available_if(_is_single)(MetricLearner.transform)
-    fit_transform = available_if(_is_single)(MetricLearner.fit_transform)
-    get_feature_names_out = available_if(_is_single)(MetricLearner.get_feature_names_out)
-    get_metric = available_if(_is_single)(MetricLearner.get_metric)
-    pair_distance = available_if(_is_single)(MetricLearner.pair_distance)
-    pair_score = available_if(_is_single)(MetricLearner.pair_score)
-    predict_pairs = available_if(_is_single)(MetricLearner.predict_pairs)
-    calibrate_threshold = available_if(_is_single)(MetricLearner.calibrate_threshold)
-    set_threshold = available_if(_is_single)(MetricLearner.set_threshold)
-
-    @property
-    def components_(self) -> FloatArray:  # type: ignore[override]
-        """(m, d) the one metric of mode="single"."""
-        if not _is_single(self):
-            raise AttributeError(
-                "A committee has many metrics (metrics_), not one; use mode='single' for a model "
-                "with components_ and transform"
-            )
-        return self.metrics_[0]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        if not _is_single(self):
-            tags.transformer_tags = None
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
 
 
 class VotingModel:

@@ -25,7 +25,7 @@ from vicinal.reporting.evaluation import Evaluation, ReportRows, evaluate, left_
 from vicinal.reporting.findings import Errors, Findings, Headline, MetricFindings, NeighborsUsed
 from vicinal.reporting.headline import choices, headline
 from vicinal.reporting.inputs import Inputs, check_inputs
-from vicinal.reporting.maps import MapProjection, Shown, Voters, maps, project
+from vicinal.reporting.maps import MapProjection, Shown, VoterCounts, maps, project
 from vicinal.reporting.metric import metric_findings
 from vicinal.reporting.provenance import Lines, check_provenance, provenance
 from vicinal.reporting.tuning_surfaces import tuning
@@ -175,13 +175,13 @@ def _shown(
     )
 
 
-def _voters(fitted: FittedModel) -> Voters:
+def _voters(fitted: FittedModel) -> VoterCounts:
     if fitted.committee is not None:
         numbers = {choice.n_neighbors for choice in fitted.committee.chosen_}
-        return Voters(max(numbers), fewer_too=len(numbers) > 1)
+        return VoterCounts(max(numbers), fewer_too=len(numbers) > 1)
     votes = fitted.voting()
     of_each_class = isinstance(votes, NeighborVotes) and votes.of_each_class
-    return Voters(votes.n_neighbors, of_each_class=of_each_class)
+    return VoterCounts(votes.n_neighbors, of_each_class=of_each_class)
 
 
 def _errors_and_neighbors(

@@ -22,7 +22,7 @@ NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
-class Voters:
+class VoterCounts:
     """How many neighbors decide in the model."""
 
     most: int
@@ -60,7 +60,7 @@ class Shown:
     """(n, m) learned space."""
     n_rows: int
     """Of which these are a sample."""
-    voters: Voters
+    voters: VoterCounts
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ NEIGHBORS, MOST_NEIGHBORS = 5, 1000
 LARGEST_WHOLE = 2**63 - 1
 
 
-class Rows(BaseModel):
+class SentRows(BaseModel):
     """Rows by column name."""
 
     model_config = ConfigDict(extra="forbid")
@@ -37,7 +37,7 @@ class Rows(BaseModel):
         return pd.DataFrame(columns, index=range(len(self.rows)))
 
 
-class Question(Rows):
+class Question(SentRows):
     """Rows to predict."""
 
     unseen: Literal["error", "ignore"] = "error"
@@ -54,14 +54,14 @@ class NeighborQuestion(Question):
     neighbors: Annotated[StrictInt, Field(ge=1, le=MOST_NEIGHBORS)] = NEIGHBORS
 
 
-class Names(BaseModel):
+class RowNames(BaseModel):
     """Training rows by their names."""
 
     model_config = ConfigDict(extra="forbid")
     ids: Annotated[list[StrictStr | StrictInt], Field(min_length=1)]
 
 
-class Problem(BaseModel):
+class ErrorMessage(BaseModel):
     """What was wrong with a request."""
 
     error: str

@@ -20,13 +20,13 @@ from starlette.exceptions import HTTPException
 from vicinal.serve.limits import Gate
 from vicinal.serve.messages import (
     Changed,
+    ErrorMessage,
     Health,
-    Names,
     NeighborQuestion,
-    Problem,
     Question,
     Reply,
-    Rows,
+    RowNames,
+    SentRows,
 )
 from vicinal.serve.model_source import LoadedModel, ModelSource
 from vicinal.serve.served_model import Answer
@@ -35,10 +35,10 @@ from vicinal.version import __version__
 logger = logging.getLogger("vicinal.serve")
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "The rows do not fit the model"},
-    401: {"model": Problem, "description": "The token is missing or wrong"},
-    413: {"model": Problem, "description": "The body is too large"},
-    422: {"model": Problem, "description": "The request is not of the form described"},
+    400: {"model": ErrorMessage, "description": "The rows do not fit the model"},
+    401: {"model": ErrorMessage, "description": "The token is missing or wrong"},
+    413: {"model": ErrorMessage, "description": "The body is too large"},
+    422: {"model": ErrorMessage, "description": "The request is not of the form described"},
 }
 SHOWN_PROBLEMS = 5
 
@@ -180,13 +180,13 @@ def _add_questions(app: FastAPI, source: ModelSource, settings: ServeSettings) -
 
 def _add_changes(app: FastAPI, source: ModelSource, settings: ServeSettings) -> None:
     @app.post("/rows", response_model=Changed, responses=PROBLEMS)
-    def add_rows(added: Rows) -> Response:
+    def add_rows(added: SentRows) -> Response:
         """Let further rows, which have the column of the target, vote; the file stays as it is."""
         frame = added.frame(settings.max_rows)
         return _changed(source.change(lambda model: model.add_rows(frame)))
 
     @app.post("/rows/forget", response_model=Changed, responses=PROBLEMS)
-    def forget_rows(names: Names) -> Response:
+    def forget_rows(names: RowNames) -> Response:
         """Let training rows vote no longer; the file stays as it is."""
         return _changed(source.change(lambda model: model.forget_rows(names.ids)))
 

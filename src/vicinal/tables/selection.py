@@ -73,7 +73,7 @@ class FitSettings:
 
 
 @dataclass(frozen=True)
-class OutOfFold:
+class JudgedRows:
     """Predictions for training rows by folds that did not learn from them.
 
     Attributes
@@ -105,9 +105,9 @@ class CandidateModel:
     estimator: Any
     """Of the columns of the table."""
     how: str
-    judged: OutOfFold | None = None
+    judged: JudgedRows | None = None
     """Out of fold, the choice of K included; None if there was no time for that."""
-    plain: OutOfFold | None = None
+    plain: JudgedRows | None = None
     """The predictions of plain K-NN for the same rows."""
     timed_out: bool = False
     numbers: tuple[NumberScores, NumberScores] | None = None
@@ -173,7 +173,7 @@ class TunedRows:
 
     def judge(
         self, embedded: list[tuple[Rows, Rows]], hits: list[IndexArray], n_classes: int
-    ) -> tuple[int, OutOfFold]:
+    ) -> tuple[int, JudgedRows]:
         """The best K, of equally good ones the smallest, and its predictions.
 
         Parameters
@@ -192,7 +192,7 @@ class TunedRows:
             predicted[fold.test] = knn.predict(test.X)
         judged = np.flatnonzero(predicted >= 0)
         truth = self.codes[judged]
-        return best, OutOfFold(self.rows[judged], truth, predicted[judged], P[judged])
+        return best, JudgedRows(self.rows[judged], truth, predicted[judged], P[judged])
 
 
 def candidates(table: TrainingTable, settings: FitSettings) -> Iterator[CandidateModel]:
@@ -245,7 +245,7 @@ def _plain(table: TrainingTable, tuned: TunedRows, schedule: Schedule) -> Candid
     return CandidateModel(_pipeline(table, k), how, judged, judged)
 
 
-def _judge_plain(tuned: TunedRows, n_classes: int, schedule: Schedule) -> tuple[int, OutOfFold]:
+def _judge_plain(tuned: TunedRows, n_classes: int, schedule: Schedule) -> tuple[int, JudgedRows]:
     stage, numbers = FitStage("plain K-NN", schedule), range(len(tuned.folds))
     parts = [tuned.parts(number) for number in numbers]
 
@@ -278,7 +278,7 @@ def _automatic(
         model.fit(samples, table.rows.y, groups=table.rows.groups)
     model.set_params(callback=None)
     rows, P = model.oof_rows_, np.asarray(model.oof_proba_, dtype=np.float64)
-    judged = OutOfFold(rows, table.codes[rows], P.argmax(axis=1), P)
+    judged = JudgedRows(rows, table.codes[rows], P.argmax(axis=1), P)
     beside = plain.judged
     if beside is None or not np.array_equal(beside.rows, rows):
         tuned = TunedRows.of(table, rows, settings.seed)
@@ -387,7 +387,7 @@ class ChosenK:
     """K by cross-validation of learner and vote, and the predictions of the folds done."""
 
     n_neighbors: int
-    judged: OutOfFold
+    judged: JudgedRows
     n_folds: int
 
 

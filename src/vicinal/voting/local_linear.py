@@ -6,7 +6,7 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import Neighbors
-from vicinal.kernels.cpu.metric_index import Metric
+from vicinal.kernels.cpu.metric_index import SearchMetric
 from vicinal.voting.row_weights import RowWeights
 from vicinal.voting.votes import PRIOR_VOTES, relative_distances
 
@@ -65,7 +65,7 @@ def line_shares(neighbors: Neighbors, weights: FloatArray, k: int) -> FloatArray
 def fit_lines_at(
     queries: FloatArray,
     references: FloatArray,
-    metric: Metric | None,
+    metric: SearchMetric | None,
     ids: IndexArray,
     shares: FloatArray,
     ridge: float,

@@ -10,7 +10,7 @@ import numpy as np
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.class_neighbors import Neighbors
-from vicinal.kernels.cpu.metric_index import Metric, MetricIndex
+from vicinal.kernels.cpu.metric_index import MetricIndex, SearchMetric
 from vicinal.voting.local_linear import fit_lines_at, line_shares, with_prior
 from vicinal.voting.row_weights import RowWeights, Term
 from vicinal.voting.votes import LINES, PRIOR_VOTES, VoteName, vote_weights
@@ -50,7 +50,7 @@ class NearestRows:
     def __init__(
         self,
         X: FloatArray,
-        metrics: Sequence[Metric],
+        metrics: Sequence[SearchMetric],
         votes: Sequence[Sequence[WeightedVote]],
         row_weights: FloatArray,
         *,

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.cpu.metric_index import Metric, MetricIndex, run_in_threads
+from vicinal.kernels.cpu.metric_index import MetricIndex, SearchMetric, run_in_threads
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
 from vicinal.voting.forest import Forest, LeafRows
@@ -167,7 +167,7 @@ class Committee:
         self._center = X.mean(axis=0)
         votes = _votes_by_metric(self._members)
         self._projections = [Projection.of(metrics[q], self._center) for q in votes]
-        used = [Metric(projection.columns, projection.L) for projection in self._projections]
+        used = [SearchMetric(projection.columns, projection.L) for projection in self._projections]
         self.keep = X.nbytes + MetricIndex.memory(len(X), used) <= memory_limit
         self._nearest = NearestRows(
             X, used, list(votes.values()), rows.weights,

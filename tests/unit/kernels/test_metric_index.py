@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vicinal.kernels.cpu.metric_index import Metric, MetricIndex
+from vicinal.kernels.cpu.metric_index import MetricIndex, SearchMetric
 
 
 def naive(X, metric, queries, k, exclude=None):
@@ -26,10 +26,12 @@ def naive(X, metric, queries, k, exclude=None):
 
 def random_metrics(rng, p):
     return [
-        Metric(slice(0, p), rng.normal(size=(p, p)) / p),
-        Metric(slice(1, p), rng.normal(size=(2, p - 1))),
-        Metric(slice(0, p), rng.normal(size=(3, p)) * 10.0 ** rng.uniform(-6, 0, size=(3, 1))),
-        Metric(slice(0, p), None),
+        SearchMetric(slice(0, p), rng.normal(size=(p, p)) / p),
+        SearchMetric(slice(1, p), rng.normal(size=(2, p - 1))),
+        SearchMetric(
+            slice(0, p), rng.normal(size=(3, p)) * 10.0 ** rng.uniform(-6, 0, size=(3, 1))
+        ),
+        SearchMetric(slice(0, p), None),
     ]
 
 
@@ -79,7 +81,7 @@ def test_every_class_has_its_own_neighbors():
         rng.normal(size=(6, 5)),
         [0, 150, 150, 153, 400],
     )
-    metric = Metric(slice(0, 5), None)
+    metric = SearchMetric(slice(0, 5), None)
     distances, rows = MetricIndex(X, [metric], np.array(offsets)).nearest(queries, [7])
     for c, (start, stop) in enumerate(pairwise(offsets)):
         expected, expected_rows = naive(X[start:stop], metric, queries, 7)
@@ -104,7 +106,7 @@ def test_the_number_of_queries_and_of_threads_changes_nothing():
 @pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-160, 1e100])
 def test_extreme_scales_are_searched_too(scale):
     X = scale * np.random.default_rng(5).normal(size=(100, 3))
-    metric = Metric(slice(0, 3), np.eye(3))
+    metric = SearchMetric(slice(0, 3), np.eye(3))
     distances, rows = MetricIndex(X, [metric]).nearest(X[:4], [5])
     expected, expected_rows = naive(X, metric, X[:4], 5)
     assert_allclose(distances[0], expected, rtol=1e-12)
@@ -114,7 +116,7 @@ def test_extreme_scales_are_searched_too(scale):
 def test_an_outlier_does_not_hide_neighbors():
     X = np.random.default_rng(6).normal(size=(200, 3))
     X[17] = 1e60
-    metric = Metric(slice(0, 3), np.eye(3))
+    metric = SearchMetric(slice(0, 3), np.eye(3))
     queries = np.r_[X[:3], X[17:18]]
     distances, rows = MetricIndex(X, [metric]).nearest(queries, [5])
     expected, expected_rows = naive(X, metric, queries, 5)
@@ -124,7 +126,7 @@ def test_an_outlier_does_not_hide_neighbors():
 
 
 def test_queries_whose_distances_overflow_are_refused():
-    index = MetricIndex(np.eye(3), [Metric(slice(0, 3), np.eye(3))])
+    index = MetricIndex(np.eye(3), [SearchMetric(slice(0, 3), np.eye(3))])
     with pytest.raises(ValueError, match="clean or rescale"):
         index.nearest(np.full((1, 3), 1e200), [1])
 
@@ -132,7 +134,7 @@ def test_queries_whose_distances_overflow_are_refused():
 def test_memory_is_about_what_is_said():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(5000, 20))
-    metrics = [Metric(slice(0, 20), rng.normal(size=(20, 20))) for _ in range(6)]
+    metrics = [SearchMetric(slice(0, 20), rng.normal(size=(20, 20))) for _ in range(6)]
     index = MetricIndex(X, metrics)
     used = sum(array.nbytes for array in index._codes)
     assert 0.5 * used < MetricIndex.memory(5000, metrics) < 2 * used

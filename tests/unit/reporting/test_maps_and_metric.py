@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
 from vicinal.reporting import examine
-from vicinal.reporting.maps import Voters
+from vicinal.reporting.maps import VoterCounts
 from vicinal.reporting.metric import feature_weights, metric_findings
 
 
@@ -114,14 +114,17 @@ def test_the_page_begins_with_a_row_that_learning_the_metric_rescued(wine, wine_
 @pytest.mark.parametrize(
     ("voters", "text"),
     [
-        (Voters(37, fewer_too=True), "by up to 37 neighbors, more than the 10 that are listed."),
-        (Voters(15, of_each_class=True), "by 15 neighbors of each class, more than the 10"),
-        (Voters(1), "by 1 neighbor; the 10 nearest are listed."),
+        (
+            VoterCounts(37, fewer_too=True),
+            "by up to 37 neighbors, more than the 10 that are listed.",
+        ),
+        (VoterCounts(15, of_each_class=True), "by 15 neighbors of each class, more than the 10"),
+        (VoterCounts(1), "by 1 neighbor; the 10 nearest are listed."),
     ],
 )
 def test_how_many_decide_is_said_where_others_are_listed(voters, text):
     assert text in voters.beside(10)
-    assert Voters(10).beside(10) == ""
+    assert VoterCounts(10).beside(10) == ""
 
 
 def test_the_page_says_that_more_neighbors_decide_than_are_listed(iris):

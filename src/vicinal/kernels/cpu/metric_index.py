@@ -37,7 +37,7 @@ _WIDTH = 32  # metric_search.WIDTH, without importing Numba
 _ROUNDING = 2.0**-48
 
 
-class Metric(NamedTuple):
+class SearchMetric(NamedTuple):
     """The metric ‖L (x − x')‖² of some columns; the Euclidean one of all columns without L."""
 
     columns: slice
@@ -67,7 +67,7 @@ class MetricIndex:
     --------
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 1.0]])
     >>> one = np.eye(2)
-    >>> index = MetricIndex(X, [Metric(slice(0, 2), one), Metric(slice(0, 2), one[1:])])
+    >>> index = MetricIndex(X, [SearchMetric(slice(0, 2), one), SearchMetric(slice(0, 2), one[1:])])
     >>> distances, rows = index.nearest(np.array([[2.0, 1.0]]), [2, 1])
     >>> rows.tolist()  # two under the first metric, one under the second
     [[[1, 0]], [[2, -1]]]
@@ -78,7 +78,7 @@ class MetricIndex:
     def __init__(
         self,
         X: FloatArray,
-        metrics: Sequence[Metric],
+        metrics: Sequence[SearchMetric],
         offsets: IndexArray | None = None,
         *,
         sort: bool = True,
@@ -96,7 +96,7 @@ class MetricIndex:
         self._codes = self._encode(X, *_tiles(order, offsets))
 
     @staticmethod
-    def memory(n: int, metrics: Sequence[Metric]) -> int:
+    def memory(n: int, metrics: Sequence[SearchMetric]) -> int:
         """Bytes that the codes of n rows take, about; the rows themselves are shared."""
         widest = max((_rank(metric) for metric in metrics), default=0) + 3
         return n * (8 + len(metrics) * (widest + 2 * 4 * widest // _WIDTH + 1))
@@ -185,15 +185,15 @@ class MetricIndex:
         return codes
 
 
-def _width(metric: Metric) -> int:
+def _width(metric: SearchMetric) -> int:
     return metric.columns.stop - metric.columns.start
 
 
-def _rank(metric: Metric) -> int:
+def _rank(metric: SearchMetric) -> int:
     return _width(metric) if metric.L is None else len(metric.L)
 
 
-def _find_axes(deviations: FloatArray, metrics: Sequence[Metric]) -> _Axes:
+def _find_axes(deviations: FloatArray, metrics: Sequence[SearchMetric]) -> _Axes:
     """Principal axes of a sample of rows (s, p), less their center, under every metric."""
     p = deviations.shape[1]
     maps = [_codes_map(deviations, metric) for metric in metrics]
@@ -213,7 +213,7 @@ def _find_axes(deviations: FloatArray, metrics: Sequence[Metric]) -> _Axes:
     )
 
 
-def _codes_map(deviations: FloatArray, metric: Metric) -> tuple[FloatArray, float]:
+def _codes_map(deviations: FloatArray, metric: SearchMetric) -> tuple[FloatArray, float]:
     """The map (r, p) from samples, less their center, to code units; and units per distance."""
     L = np.eye(_rank(metric)) if metric.L is None else metric.L
     Z = deviations[:, metric.columns] @ L.T
@@ -234,7 +234,7 @@ def _gram(Z: FloatArray) -> FloatArray:
     return np.asarray(Z.T @ Z)
 
 
-def _exact_metrics(X: FloatArray, metrics: Sequence[Metric]) -> ExactMetrics:
+def _exact_metrics(X: FloatArray, metrics: Sequence[SearchMetric]) -> ExactMetrics:
     from vicinal.kernels.cpu.metric_search import ExactMetrics  # imports Numba
 
     factors = [np.empty((0, 0)) if m.L is None else _padded(m.L) for m in metrics]
