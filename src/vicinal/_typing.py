@@ -13,9 +13,15 @@ FloatArray: TypeAlias = NDArray[np.floating]
 IndexArray: TypeAlias = NDArray[np.intp]
 """Row indices, class codes and counts."""
 LabelArray: TypeAlias = NDArray[Any]
-"""Labels, targets or groups of any type."""
+"""Labels, targets, groups, or the values of a column, of any type."""
 Array: TypeAlias = Any
 """A NumPy array, or a tensor of PyTorch, which is not imported for an annotation."""
+Table: TypeAlias = Any
+"""A data frame of pandas or polars, a pyarrow table or an array: none is imported for this."""
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""What JSON can hold."""
+Document: TypeAlias = dict[str, Any]
+"""A JSON object that is written or shown."""
 
 Seed: TypeAlias = int | np.random.RandomState | None
 """The parameter ``random_state``."""

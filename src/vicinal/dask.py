@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 
+from vicinal._typing import LabelArray, Table
 from vicinal.exceptions import missing_extra
 from vicinal.fitted_model import anatomy, plain_arrays
 from vicinal.tables.reading import read_chunks
@@ -20,11 +22,19 @@ from vicinal.tables.streaming import CHUNK_ROWS, ChunkWork, coordinates, map_chu
 from vicinal.tables.table_model import TableCounts, TableModel
 from vicinal.tables.writing import table_writer
 
+Model: TypeAlias = TableModel | BaseEstimator
+PathLike: TypeAlias = str | Path
 RETRIES = 3
 """Times that a file is tried again after an error of a worker."""
 
 
-def predict(model: Any, frame: Any, out: Any = None, *, n_neighbors: int = 0) -> Any:
+def predict(
+    model: Model,
+    frame: Table | PathLike,
+    out: PathLike | None = None,
+    *,
+    n_neighbors: int = 0,
+) -> Table | list[Path]:
     """Predict the rows of a Dask DataFrame, or of a folder of Parquet files.
 
     Parameters
@@ -47,7 +57,9 @@ def predict(model: Any, frame: Any, out: Any = None, *, n_neighbors: int = 0) ->
     return _map(model, frame, out, predictions(n_neighbors) if n_neighbors else _predicted)
 
 
-def transform(model: Any, frame: Any, out: Any = None) -> Any:
+def transform(
+    model: Model, frame: Table | PathLike, out: PathLike | None = None
+) -> Table | list[Path]:
     """Embed rows so that Euclidean distances are the learned ones; parameters of :func:`predict`.
 
     A committee has several metrics: there they are those of the weighted mean.
@@ -55,7 +67,12 @@ def transform(model: Any, frame: Any, out: Any = None) -> Any:
     return _map(model, frame, out, coordinates)
 
 
-def _map(model: Any, frame: Any, out: Any, work: ChunkWork) -> Any:
+def _map(
+    model: Model,
+    frame: Table | PathLike,
+    out: PathLike | None,
+    work: ChunkWork,
+) -> Table | list[Path]:
     try:
         import dask  # noqa: F401
     except ImportError as error:
@@ -78,7 +95,7 @@ def _map(model: Any, frame: Any, out: Any, work: ChunkWork) -> Any:
     return frame.map_partitions(_part, shared, work, meta=meta, enforce_metadata=False)
 
 
-def _scattered(client: Any, model: Any) -> Any:
+def _scattered(client: Any, model: Model) -> Any:
     """The model as one object per worker."""
     return client.scatter(model, broadcast=True, hash=False)
 
@@ -92,11 +109,11 @@ def _client() -> Any:
         return None
 
 
-def _part(part: pd.DataFrame, model: Any, work: ChunkWork) -> pd.DataFrame:
+def _part(part: pd.DataFrame, model: Model, work: ChunkWork) -> pd.DataFrame:
     return _answers(model, part, work)
 
 
-def _answers(model: Any, part: pd.DataFrame, work: ChunkWork) -> pd.DataFrame:
+def _answers(model: Model, part: pd.DataFrame, work: ChunkWork) -> pd.DataFrame:
     """What is computed of a part, with its index."""
     if isinstance(model, TableModel):
         (table,) = map_chunks(model, [part], work, TableCounts())
@@ -105,7 +122,9 @@ def _answers(model: Any, part: pd.DataFrame, work: ChunkWork) -> pd.DataFrame:
     return table.set_index(part.index)
 
 
-def _of_estimator(model: Any, part: pd.DataFrame, work: ChunkWork) -> dict[str, Any]:
+def _of_estimator(
+    model: BaseEstimator, part: pd.DataFrame, work: ChunkWork
+) -> dict[str, LabelArray]:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         names = [f"x{j}" for j in range(model.n_features_in_)]
@@ -129,7 +148,7 @@ def _of_estimator(model: Any, part: pd.DataFrame, work: ChunkWork) -> dict[str, 
 _predicted = predictions(0)
 
 
-def _map_folder(model: Any, folder: Path, out: Path, work: ChunkWork) -> list[Path]:
+def _map_folder(model: Model, folder: Path, out: Path, work: ChunkWork) -> list[Path]:
     """One result per file, as workers are free; what is there already stays."""
     files = sorted(folder.glob("*.parquet"))
     if not files:
@@ -155,7 +174,7 @@ def _map_folder(model: Any, folder: Path, out: Path, work: ChunkWork) -> list[Pa
     return [out / file.name for file in files]
 
 
-def _compute_file(file: Path, model: Any, work: ChunkWork, out: Path) -> Path:
+def _compute_file(file: Path, model: Model, work: ChunkWork, out: Path) -> Path:
     """Read, compute and write a file part by part."""
     roles = model.roles.names if isinstance(model, TableModel) else ()
     with (

@@ -8,13 +8,13 @@ next question, as if it had been fitted with these voters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.automatic.committee import Choice
 from vicinal.learners.fit_input import on_host
 from vicinal.learners.labeled_data import row_weights
@@ -26,7 +26,7 @@ class VotingAttributes(Protocol):
     """The attributes of a fitted model that are about its training rows."""
 
     X_fit_: FloatArray
-    y_fit_: NDArray[Any]
+    y_fit_: LabelArray
     row_weights_: FloatArray
     prior_: FloatArray
     oof_rows_: IndexArray
@@ -47,8 +47,8 @@ def known_codes(classes: NDArray[np.generic], y: ArrayLike) -> IndexArray:
 
 
 def rows_added(
-    model: VotingAttributes, X: FloatArray, votes: NDArray[Any], sample_weight: ArrayLike | None
-) -> dict[str, NDArray[Any]]:
+    model: VotingAttributes, X: FloatArray, votes: LabelArray, sample_weight: ArrayLike | None
+) -> dict[str, LabelArray]:
     """The voters of a model and further rows.
 
     Parameters
@@ -80,7 +80,7 @@ def _class_weights(weights: FloatArray, codes: IndexArray, n_classes: int) -> Fl
     return np.where(counts > 0, sums / np.maximum(counts, 1), weights.mean())
 
 
-def rows_forgotten(model: VotingAttributes, rows: ArrayLike) -> dict[str, NDArray[Any]]:
+def rows_forgotten(model: VotingAttributes, rows: ArrayLike) -> dict[str, LabelArray]:
     """The voters of a model without some rows, and where the remaining ones were judged.
 
     Parameters

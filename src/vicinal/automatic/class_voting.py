@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.automatic.changing_rows import known_codes, rows_added
 from vicinal.automatic.voting_model import VotingModel
 from vicinal.voting.row_weights import VotingRows, class_prior
@@ -62,7 +62,7 @@ class ClassVotingModel(VotingModel):
         self._let_vote(rows_added(self, X, votes, sample_weight))
         return self
 
-    def _let_vote(self, voters: dict[str, NDArray[Any]]) -> None:
+    def _let_vote(self, voters: dict[str, LabelArray]) -> None:
         codes, weights = voters["y_fit_"], voters["row_weights_"]
         prior = class_prior(codes, weights, len(self.classes_))
         n = {"n_samples_fit_": len(codes)}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vicinal.automatic.committee import Choice
 
+if TYPE_CHECKING:
+    from vicinal.automatic.classifier import ANNClassifier
+    from vicinal.automatic.regressor import ANNRegressor
 
-def describe(model: Any) -> str:
+
+def describe(model: ANNClassifier) -> str:
     """The report of a fitted :class:`~vicinal.ANNClassifier`."""
     results = model.cv_results_
     euclid = results["configuration"] == "euclid"
@@ -26,7 +30,7 @@ def describe(model: Any) -> str:
     return _description(model, f", {len(model.classes_)} classes", scores)
 
 
-def describe_numbers(model: Any) -> str:
+def describe_numbers(model: ANNRegressor) -> str:
     """The report of a fitted :class:`~vicinal.ANNRegressor`."""
     results = model.cv_results_
     euclid = results["configuration"] == "euclid"
@@ -42,7 +46,7 @@ def describe_numbers(model: Any) -> str:
     return _description(model, "", scores)
 
 
-def _description(model: Any, targets: str, scores: Sequence[str]) -> str:
+def _description(model: ANNClassifier | ANNRegressor, targets: str, scores: Sequence[str]) -> str:
     """What was tried, the scores, and what was chosen."""
     results = model.cv_results_
     n_metrics = len(set(zip(results["configuration"], results["iterate"], strict=True)))
@@ -60,7 +64,7 @@ def _description(model: Any, targets: str, scores: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _calibration(model: Any) -> list[str]:
+def _calibration(model: ANNClassifier) -> list[str]:
     if model.exponent_ == 1.0 or model.calibration_error_ is None:
         return []
     before, after = model.calibration_error_

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.automatic.changing_rows import rows_added
 from vicinal.automatic.intervals import conformal_quantiles, residual_scales
 from vicinal.automatic.voting_model import VotingModel
@@ -136,7 +136,7 @@ class NumberVotingModel(VotingModel):
         self._let_vote(rows_added(self, X, Y, sample_weight))
         return self
 
-    def _let_vote(self, voters: dict[str, NDArray[Any]]) -> None:
+    def _let_vote(self, voters: dict[str, LabelArray]) -> None:
         targets, weights = voters["y_fit_"], voters["row_weights_"]
         prior = weights @ targets.reshape(len(targets), -1) / weights.sum()
         n = {"n_samples_fit_": len(targets)}
@@ -148,7 +148,7 @@ class NumberVotingModel(VotingModel):
     def _strength(self) -> float:
         return self.shrinkage_
 
-    def _labels(self, rows: IndexArray) -> NDArray[Any]:
+    def _labels(self, rows: IndexArray) -> LabelArray:
         return self.y_fit_[rows]
 
     def _stated(self, p: FloatArray) -> tuple[object, dict[object, float]]:

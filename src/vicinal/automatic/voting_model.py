@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.automatic.changing_rows import rows_forgotten
 from vicinal.automatic.committee import Choice
 from vicinal.features.expansion import Expansion
@@ -35,7 +35,7 @@ class VotingModel:
     n_features_in_: int
     encoder_: TableEncoder | None = None  # missing in models stored before there were encoders
     X_fit_: FloatArray
-    y_fit_: NDArray[Any]
+    y_fit_: LabelArray
     row_weights_: FloatArray
     prior_: FloatArray
     oof_rows_: IndexArray
@@ -54,7 +54,7 @@ class VotingModel:
         """How strongly predictions are calibrated."""
         raise NotImplementedError
 
-    def _labels(self, rows: IndexArray) -> NDArray[Any]:
+    def _labels(self, rows: IndexArray) -> LabelArray:
         """(k,) what training rows vote for, as the user knows it."""
         raise NotImplementedError
 
@@ -66,7 +66,7 @@ class VotingModel:
         """(q,) numbers of neighbors that queries of row weights and predictions (q, c) look at."""
         raise NotImplementedError
 
-    def _let_vote(self, voters: dict[str, NDArray[Any]]) -> None:
+    def _let_vote(self, voters: dict[str, LabelArray]) -> None:
         """Replace the voters, all attributes at once."""
         raise NotImplementedError
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from vicinal._typing import Document
 from vicinal.cli.output import percent
 from vicinal.validation.scores import RARE_SHARE
 
 SHOWN_CLASSES = 30
 
 
-def score_lines(name: str, scores: dict[str, Any], plain: dict[str, Any]) -> list[str]:
+def score_lines(name: str, scores: Document, plain: Document) -> list[str]:
     """Accuracy, or balanced accuracy where a class is rare, beside that of plain K-NN."""
     low, high = map(percent, scores["interval"])
     right = (
@@ -30,7 +29,7 @@ def score_lines(name: str, scores: dict[str, Any], plain: dict[str, Any]) -> lis
     return [*lines, f"{'':<10}{area}log-loss {scores['log_loss']:.4f}"]
 
 
-def rare_class(scores: dict[str, Any]) -> str | None:
+def rare_class(scores: Document) -> str | None:
     """Which class is rare, if one is."""
     there = [one for one in scores["classes"] if one["rows"]]
     rarest = min(there, key=lambda one: one["rows"])
@@ -39,7 +38,7 @@ def rare_class(scores: dict[str, Any]) -> str | None:
     return f"class {rarest['label']!r} has {percent(rarest['rows'] / scores['rows'])} of the rows"
 
 
-def class_table(scores: dict[str, Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+def class_table(scores: Document) -> tuple[list[str], list[tuple[object, ...]]]:
     """Names and rows of a table: precision, recall and F1 of every class."""
     rows = [
         (
@@ -58,7 +57,7 @@ def class_table(scores: dict[str, Any]) -> tuple[list[str], list[tuple[Any, ...]
     return ["class", "rows", "precision", "recall", "F1"], rows
 
 
-def score_texts(scores: dict[str, Any] | None) -> dict[str, str | list[str]]:
+def score_texts(scores: Document | None) -> dict[str, str | list[str]]:
     """The same for the page."""
     if scores is None or "accuracy" not in scores:
         return {}
@@ -79,9 +78,7 @@ def score_texts(scores: dict[str, Any] | None) -> dict[str, str | list[str]]:
     }
 
 
-def number_lines(
-    name: str, scores: dict[str, Any], plain: dict[str, Any] | None = None
-) -> list[str]:
+def number_lines(name: str, scores: Document, plain: Document | None = None) -> list[str]:
     """Errors of predicted numbers, beside those of plain K-NN where they are known."""
     errors = (
         f"root mean squared error {scores['rmse']:.5g}, mean absolute error {scores['mae']:.5g}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
+from vicinal._typing import Document
 from vicinal.cli.options import (
     AsJson,
     Encoding,
@@ -22,7 +23,7 @@ from vicinal.cli.options import (
 from vicinal.cli.output import Output, percent, remarked_warnings
 from vicinal.cli.predict import load_table_model, reading_for
 from vicinal.tables.reading import read_table
-from vicinal.tables.row_explanation import ExplainedRow, explain_row
+from vicinal.tables.row_explanation import ExplainedNeighbor, ExplainedRow, explain_row
 
 SHOWN_COLUMNS = 12
 
@@ -63,7 +64,7 @@ def explain(
     output.document({"row": row, "id": name, "target": fitted.target, **_document(explained)})
 
 
-def _tell(explained: ExplainedRow, name: Any, target: str, output: Output) -> None:
+def _tell(explained: ExplainedRow, name: object, target: str, output: Output) -> None:
     ranked = sorted(explained.probabilities.items(), key=lambda item: -item[1])
     shares = ", ".join(f"{label} {percent(p)}" for label, p in ranked[:5])
     if explained.interval is not None:
@@ -104,22 +105,22 @@ def _most_telling(explained: ExplainedRow) -> list[str]:
     return sorted(explained.values, key=weight, reverse=True)[:SHOWN_COLUMNS]
 
 
-def _share(near: Any, column: str) -> float:
+def _share(near: ExplainedNeighbor, column: str) -> float:
     return near.shares[column] / near.distance**2 if near.distance > 0 else 0.0
 
 
-def _cell(near: Any, column: str) -> str:
+def _cell(near: ExplainedNeighbor, column: str) -> str:
     share = round(100 * _share(near, column))  # an integer: there is no -0
     return f"{_short(near.values[column])} ({share} %)"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, np.datetime64):
         return str(value).replace("T", " ")
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _document(explained: ExplainedRow) -> dict[str, Any]:
+def _document(explained: ExplainedRow) -> Document:
     return {
         **asdict(explained),
         "probabilities": {str(label): p for label, p in explained.probabilities.items()},

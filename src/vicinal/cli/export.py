@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vicinal._typing import Document
 from vicinal.atomic_write import check_folder
 from vicinal.cli.options import AsJson, ModelPath, require_place
 from vicinal.cli.output import Output, percent
@@ -56,7 +57,7 @@ def export(
     fitted = load_table_model(model)
     if isinstance(fitted.fitted.metric, EuclideanMetric):
         raise ValueError("plain K-NN has learned no transform that could be exported")
-    facts: dict[str, Any] = {"format": to, "out": str(out)}
+    facts: Document = {"format": to, "out": str(out)}
     if to in FORMATS:
         _write_transform(fitted, to, out)
     else:
@@ -96,7 +97,7 @@ def _write_transform(fitted: TableModel, to: str, out: Path) -> None:
         to_npy(fitted.of_features, out, feature_names=fitted.feature_names)
 
 
-def _write_store(fitted: TableModel, to: str, out: Path, **options: Any) -> dict[str, Any]:
+def _write_store(fitted: TableModel, to: str, out: Path, **options: Any) -> Document:
     from vicinal.export import to_vector_store
 
     return to_vector_store(
@@ -111,7 +112,7 @@ def _write_store(fitted: TableModel, to: str, out: Path, **options: Any) -> dict
     )
 
 
-def _cost(replaced: dict[str, Any] | None) -> list[str]:
+def _cost(replaced: Document | None) -> list[str]:
     """What a committee loses by being replaced by one map."""
     if replaced is None:
         return []

@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vicinal._typing import Document
 from vicinal.cli.class_scores import class_table, number_lines, score_lines, score_texts
 from vicinal.cli.options import kinds_of, reading_of, require_column
 from vicinal.cli.output import (
@@ -281,9 +281,7 @@ def _refit(
     return replace(again, seconds=fitted.seconds + again.seconds)
 
 
-def _provenance(
-    request: FitRequest, fitted: Fitted, judged: dict[str, Any] | None
-) -> dict[str, Any]:
+def _provenance(request: FitRequest, fitted: Fitted, judged: Document | None) -> Document:
     return {
         **fitted.model.provenance,
         "held_out": judged,
@@ -297,9 +295,7 @@ def _provenance(
     }
 
 
-def _tell(
-    request: FitRequest, output: Output, fitted: Fitted, judged: dict[str, Any] | None
-) -> None:
+def _tell(request: FitRequest, output: Output, fitted: Fitted, judged: Document | None) -> None:
     model, facts = fitted.model, fitted.model.provenance
     took = show_duration(fitted.seconds)
     up = "; the time was up: this is the best so far" if facts["timed_out"] else ""
@@ -349,7 +345,7 @@ def _write_page(
 ) -> None:
     from vicinal.reporting import report
 
-    held_out: dict[str, Any] = {}
+    held_out: Document = {}
     ids = model.ids.astype(str).tolist()
     if test is not None:
         y_test = labels_like(test[request.target], model.classes)
@@ -403,7 +399,7 @@ def check_test(train: TrainingTable, test: pd.DataFrame, roles: ColumnRoles) -> 
     ]
 
 
-def _judged(fitted: Fitted, test: pd.DataFrame, deadline: Deadline) -> dict[str, Any] | None:
+def _judged(fitted: Fitted, test: pd.DataFrame, deadline: Deadline) -> Document | None:
     """The scores on held-out rows, with plain K-NN as on the page; None where Ctrl-C ends it."""
     from vicinal.reporting.evaluation import plain_voter
 

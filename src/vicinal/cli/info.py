@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from vicinal.cli.options import AsJson, ModelPath
@@ -25,7 +23,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     """
     output = Output(as_json)
     fitted = load_table_model(model)
-    facts: Any = fitted.provenance
+    facts = fitted.provenance
     labels, counts = _classes(fitted)
     how = _text(facts, "how") or type(fitted.estimator).__name__
     output.say(f"{fitted.target} by {how}")
@@ -59,7 +57,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     )
 
 
-def _classes(fitted: TableModel) -> tuple[list[Any], list[int]]:
+def _classes(fitted: TableModel) -> tuple[list[object], list[int]]:
     """The classes and their numbers of training rows; none of a model of numbers."""
     if fitted.task == "regression":
         return [], []
@@ -67,7 +65,7 @@ def _classes(fitted: TableModel) -> tuple[list[Any], list[int]]:
     return labels.tolist(), counts.tolist()
 
 
-def _lines(facts: Any) -> list[str]:
+def _lines(facts: object) -> list[str]:
     """What the writer says about the fit; entries that are not what they should be are left out."""
     lines = []
     accuracy, plain = (_share(facts, f"{kind}cross_validated_accuracy") for kind in ("", "plain_"))
@@ -91,15 +89,15 @@ def _lines(facts: Any) -> list[str]:
     return lines
 
 
-def _entry(facts: Any, name: str) -> Any:
+def _entry(facts: object, name: str) -> object:
     return facts.get(name) if isinstance(facts, dict) else None
 
 
-def _text(facts: Any, name: str) -> str | None:
+def _text(facts: object, name: str) -> str | None:
     value = _entry(facts, name)
     return value if isinstance(value, str) else None
 
 
-def _share(facts: Any, name: str) -> float | None:
+def _share(facts: object, name: str) -> float | None:
     value = _entry(facts, name)
     return value if type(value) is float and 0.0 <= value <= 1.0 else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import pandas as pd
 import typer
 
 from vicinal.atomic_write import check_place
@@ -132,7 +133,7 @@ def ignores_unseen(unseen: str) -> bool:
     return unseen == "ignore"
 
 
-def require_column(frame: Any, name: str | None, option: str) -> None:
+def require_column(frame: pd.DataFrame, name: str | None, option: str) -> None:
     """A name that is not a column is a usage error."""
     try:
         check_columns(frame, [] if name is None else [name])

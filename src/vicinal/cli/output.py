@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -51,7 +51,7 @@ class Output:
         """Let a pipe have what was said so far."""
         sys.stdout.flush()
 
-    def table(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def table(self, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table for people: numbers to the right, the rest to the left."""
         if self.as_json:
             return
@@ -63,7 +63,7 @@ class Output:
             table.add_row(*(one_line(str(value)) for value in row))
         self._out.print(table)
 
-    def document(self, value: Any) -> None:
+    def document(self, value: object) -> None:
         """The JSON document, if that is what is wanted."""
         if self.as_json:
             text = json.dumps(plain(value), ensure_ascii=False, indent=2)
@@ -115,7 +115,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _console(stream: Any) -> Console:
+def _console(stream: TextIO) -> Console:
     width = None if stream.isatty() else PIPE_WIDTH
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 

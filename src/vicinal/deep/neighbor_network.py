@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import entr
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -19,7 +19,7 @@ from sklearn.utils import Tags, check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from vicinal._typing import FloatArray, IndexArray, Seed
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 from vicinal.deep.attribution import path_contributions
 from vicinal.deep.embedded_rows import EmbeddedRows, Vote
 from vicinal.deep.feature_embedding import EmbeddingName, table_network
@@ -184,7 +184,7 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return np.asarray(np.exp(entr(weights).sum(axis=1)))
 
     def _neighbor_votes(
-        self, queries: FloatArray, k: int, labels: NDArray[Any]
+        self, queries: FloatArray, k: int, labels: LabelArray
     ) -> Iterator[tuple[tuple[NeighborVote, ...], float]]:
         """For every query (q, e) the k rows of largest weight, and the effective number of rows."""
         (term,) = self._voters.row_weights(self._embed(queries, self.scaler_, self.module_)).terms

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from vicinal._typing import Document
 from vicinal.atomic_write import check_folder, whole_folder
 from vicinal.exceptions import missing_extra
 from vicinal.export.committee_map import NEIGHBORS
@@ -42,7 +43,7 @@ def to_vector_store(
     keep_raw: bool = False,
     metric: str | None = None,
     feature_names: Sequence[str] | None = None,
-) -> dict[str, Any]:
+) -> Document:
     """Write the rows of X as vectors for a vector store, and what queries them.
 
     Parameters
@@ -120,12 +121,10 @@ def _write_query_code(store: str, folder: Path) -> None:
     (folder / "query.py").write_text("".join(parts), encoding="utf-8")
 
 
-def _card(
-    table: VectorTable, store: str, names: Sequence[str] | None, folder: Path
-) -> dict[str, Any]:
+def _card(table: VectorTable, store: str, names: Sequence[str] | None, folder: Path) -> Document:
     n, m = table.vectors.shape
     raw = table.raw
-    card: dict[str, Any] = {
+    card: Document = {
         "written_by": f"vicinal {__version__}",
         "store": store,
         "rows": n,

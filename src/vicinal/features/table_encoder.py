@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Table
 from vicinal.exceptions import TableError, UnseenLevelWarning, warn_user
 from vicinal.features.column_encoding import ColumnEncoding, ColumnKind, ColumnPlanner
 from vicinal.features.table_values import Column, dense, is_plain, is_table, read_columns
@@ -47,7 +47,7 @@ class EncodedSamples:
         The features that are other ones in every fold; None if there are none.
     """
 
-    X: Any
+    X: FloatArray
     encoder: TableEncoder | None = None
     target_features: TargetFeatures | None = None
 
@@ -65,7 +65,7 @@ class EncodedTable:
         Column → number of rows without a value, where there are any.
     """
 
-    X: Any
+    X: FloatArray
     unseen: dict[str, dict[str, int]]
     missing: dict[str, int]
 
@@ -158,7 +158,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.target_type = target_type
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike | None = None) -> Self:
         """Decide what becomes of each column.
 
         Parameters
@@ -174,7 +174,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._fit(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Table, y: ArrayLike | None = None) -> Any:
         """Fit, and encode the training rows without their own targets.
 
         Differs from ``fit(X, y).transform(X)`` in columns that are encoded by target statistics.
@@ -190,7 +190,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         return self.fit_samples(X, y).X
 
-    def fit_samples(self, X: Any, y: Any = None) -> EncodedSamples:
+    def fit_samples(self, X: Table, y: ArrayLike | None = None) -> EncodedSamples:
         """Fit, and encode the training rows, with what cross-validation needs to know of them.
 
         Parameters
@@ -205,7 +205,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         features, target_features = self._fit(X, y)
         return EncodedSamples(features, self, target_features)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """Encode a table with the columns of the training table.
 
         Levels that did not occur in training are none of the known ones; a
@@ -229,7 +229,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         return encoded.X
 
-    def encode(self, X: Any) -> EncodedTable:
+    def encode(self, X: Table) -> EncodedTable:
         """Encode a table as :meth:`transform` does, and count what was not as in training.
 
         Parameters
@@ -253,7 +253,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         features = np.hstack([e.features(c) for e, c in used]).astype(dtype, copy=False)
         return EncodedTable(features, unseen, missing)
 
-    def restore(self, X: FloatArray) -> dict[str, NDArray[Any]]:
+    def restore(self, X: FloatArray) -> dict[str, LabelArray]:
         """What the features X (n, e) were made of: column → (n,) values, of columns in use.
 
         Missing values are restored as what they were filled with, unless a feature marks them; of
@@ -292,7 +292,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         kinds = [f"{e.name}: {e.code.kind}, " for e in self.columns_]
         return "\n".join(kind + str(e) for kind, e in zip(kinds, self.columns_, strict=True))
 
-    def _fit(self, X: Any, y: Any) -> tuple[FloatArray, TargetFeatures | None]:
+    def _fit(self, X: Table, y: ArrayLike | None) -> tuple[FloatArray, TargetFeatures | None]:
         """The features of the training rows, and those among them that depend on targets."""
         scratch = copy(self)
         columns, dtype = scratch._read(X, reset=True)
@@ -314,7 +314,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         by_target = TargetFeatures(targets, fitted)
         return by_target.cross_fitted(features).astype(dtype, copy=False), by_target
 
-    def _read(self, X: Any, *, reset: bool) -> tuple[list[Column], Any]:
+    def _read(self, X: Table, *, reset: bool) -> tuple[list[Column], Any]:
         """The columns, and the type of the features."""
         if is_table(X):
             _check_feature_names(self, X, reset=reset)
@@ -372,7 +372,7 @@ def _target_columns(
 
 
 def encode_samples(
-    X: Any, y: Any, target_type: Literal["auto", "classes", "number"] = "auto"
+    X: Table, y: ArrayLike | None, target_type: Literal["auto", "classes", "number"] = "auto"
 ) -> EncodedSamples:
     """Samples as numbers, with the encoder that made them of a table or of data with gaps.
 

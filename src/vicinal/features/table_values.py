@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from vicinal._typing import LabelArray, Table
 from vicinal.exceptions import TableError
 
 MISSING = "(missing)"
@@ -28,7 +29,7 @@ DATE_START = re.compile(
     r"\d{4}-\d|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{4}/\d|(\d{1,2}[- ])?[A-Z][a-z]{2}"
 )
 
-Cells: TypeAlias = NDArray[Any]
+Cells: TypeAlias = LabelArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +165,12 @@ def is_table(X: object) -> bool:
     return _library(X) in _COLUMN_AT and hasattr(X, "shape")
 
 
-def column_names(X: Any) -> list[str] | None:
+def column_names(X: Table) -> list[str] | None:
     """Names of the columns of a table; None of an array."""
     return [str(name) for name in getattr(X, "column_names", getattr(X, "columns", ()))] or None
 
 
-def read_columns(X: Any) -> list[Column]:
+def read_columns(X: Table) -> list[Column]:
     """All columns of a table, or of an array (n, d), where they are called x0, x1 and so on."""
     if is_table(X):
         at, names = _COLUMN_AT[_library(X)], column_names(X) or []
@@ -179,7 +180,7 @@ def read_columns(X: Any) -> list[Column]:
     return [column_of(f"x{j}", X[:, j]) for j in range(X.shape[1])]
 
 
-def dense(X: Any) -> Any:
+def dense(X: Table) -> Table:
     """A sparse matrix as an array, where it fits in memory; anything else as it is."""
     if not issparse(X):
         return X
@@ -192,7 +193,7 @@ def dense(X: Any) -> Any:
     return X.toarray()
 
 
-def is_plain(X: Any) -> bool:
+def is_plain(X: Table) -> bool:
     """Whether X consists of numbers without gaps, so that there is nothing to encode."""
     if is_table(X):
         return all(c.values.dtype.kind == "f" and not c.missing.any() for c in read_columns(X))
@@ -250,7 +251,7 @@ def _column_of_objects(name: str, cells: Cells, declared: dict[str, Any]) -> Col
     return Column(name, texts, **declared)
 
 
-def _is_nan(cell: Any) -> bool:
+def _is_nan(cell: object) -> bool:
     return isinstance(cell, float | np.generic | Decimal | datetime) and bool(cell != cell)
 
 
@@ -273,7 +274,7 @@ def _library(X: object) -> str:
     return type(X).__module__.partition(".")[0]
 
 
-def _pandas_column(X: Any, j: int, name: str) -> Column:
+def _pandas_column(X: Table, j: int, name: str) -> Column:
     series = X.iloc[:, j]
     dtype = series.dtype
     if hasattr(dtype, "ordered") and hasattr(dtype, "categories"):
@@ -291,7 +292,7 @@ def _pandas_column(X: Any, j: int, name: str) -> Column:
     return column_of(name, series.to_numpy(dtype=object, na_value=None))
 
 
-def _polars_column(X: Any, j: int, name: str) -> Column:
+def _polars_column(X: Table, j: int, name: str) -> Column:
     series = X.to_series(j)
     kind = str(series.dtype).partition("(")[0]
     if kind in ("Enum", "Categorical"):
@@ -306,7 +307,7 @@ def _polars_column(X: Any, j: int, name: str) -> Column:
     return column_of(name, np.array([*series.to_list(), None], dtype=object)[:-1])
 
 
-def _pyarrow_column(X: Any, j: int, name: str) -> Column:
+def _pyarrow_column(X: Table, j: int, name: str) -> Column:
     column = X.column(j)
     kind = str(column.type)
     if kind.startswith("dictionary"):
@@ -320,7 +321,7 @@ def _pyarrow_column(X: Any, j: int, name: str) -> Column:
     return column_of(name, np.array([*column.to_pylist(), None], dtype=object)[:-1])
 
 
-_COLUMN_AT: dict[str, Callable[[Any, int, str], Column]] = {
+_COLUMN_AT: dict[str, Callable[[Table, int, str], Column]] = {
     "pandas": _pandas_column,
     "polars": _polars_column,
     "pyarrow": _pyarrow_column,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 from vicinal.features.column_codes import level_codes, unknown_levels
 from vicinal.features.table_values import Cells, Column
 from vicinal.learners.labeled_data import refuse_mixed_labels
@@ -41,21 +41,21 @@ class Targets:
     values: FloatArray
     labels: tuple[str, ...]
     codes: IndexArray | None
-    seed: Any
+    seed: Seed
 
     @classmethod
-    def of(cls, y: Any, target_type: str, seed: Any) -> Targets:
+    def of(cls, y: ArrayLike, target_type: str, seed: Seed) -> Targets:
         """The targets y (n,): by `target_type`, where that is not "auto"; numbers may be (n, k)."""
         shape = np.asarray(y).shape
         if target_type == "number" and shape[1:] not in [(), (1,)]:
             names = tuple(f"mean of target {i}" for i in range(shape[1]))
             return cls(np.asarray(y, dtype=np.float64), names, None, seed)
-        y = column_or_1d(y, warn=shape[1:] != (1,))
-        refuse_mixed_labels(y)
+        labels: LabelArray = column_or_1d(y, warn=shape[1:] != (1,))
+        refuse_mixed_labels(labels)
         is_number = target_type == "number"
-        if is_number or (target_type == "auto" and type_of_target(y) == "continuous"):
-            return cls(y.astype(np.float64)[:, None], ("mean",), None, seed)
-        classes, codes = np.unique(y, return_inverse=True)
+        if is_number or (target_type == "auto" and type_of_target(labels) == "continuous"):
+            return cls(labels.astype(np.float64)[:, None], ("mean",), None, seed)
+        classes, codes = np.unique(labels, return_inverse=True)
         shown = np.arange(1 if len(classes) == 2 else 0, len(classes))
         values = (codes[:, None] == shown).astype(np.float64)
         return cls(values, tuple(str(classes[c]) for c in shown), codes, seed)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from vicinal._typing import FloatArray
 from vicinal.learners.base import MetricLearner
@@ -89,7 +90,7 @@ class Covariance(MetricLearner):
         store_fit(self, {**given.attributes, **outcome})
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         return tags

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -97,7 +97,9 @@ def store_fit(estimator: object, attributes: Mapping[str, object]) -> None:
     estimator.__dict__ = {**kept, **attributes}
 
 
-def take_fit_metadata(estimator: object, metadata: dict[str, Any]) -> tuple[Any, Any]:
+def take_fit_metadata(
+    estimator: object, metadata: Mapping[str, ArrayLike | None]
+) -> tuple[ArrayLike | None, ArrayLike | None]:
     """``sample_weight`` and ``groups`` out of the keywords of ``fit``; others are a TypeError."""
     unknown = set(metadata) - {"sample_weight", "groups"}
     if unknown:
@@ -108,7 +110,7 @@ def take_fit_metadata(estimator: object, metadata: dict[str, Any]) -> tuple[Any,
     return metadata.get("sample_weight"), metadata.get("groups")
 
 
-def on_host(values: Any) -> Any:
+def on_host(values: Array) -> Array:
     """An array for a torch tensor on whatever device; anything else as it is."""
     if not hasattr(values, "detach"):
         return values
@@ -133,7 +135,7 @@ def in_units_of_data(L: FloatArray, scale: float, dtype: DTypeLike) -> FloatArra
     dtype : of the data
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        components: NDArray[Any] = np.asarray(L / scale, dtype=dtype)
+        components: FloatArray = np.asarray(L / scale, dtype=dtype)
     if not np.isfinite(components).all():
         raise ValueError(
             f"The learned matrix has entries that are too large for {np.dtype(dtype).name}: the "

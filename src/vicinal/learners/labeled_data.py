@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from vicinal._typing import Array, ClassWeight, FloatArray, IndexArray
+from vicinal._typing import Array, ClassWeight, FloatArray, IndexArray, LabelArray
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LabeledData:
     order: IndexArray
     codes: IndexArray
     """(n,) class codes of the data as given."""
-    classes: NDArray[Any]
+    classes: LabelArray
     offsets: IndexArray
     """(c + 1,) class j is the slice ``offsets[j]:offsets[j + 1]`` of the rows."""
     weights: FloatArray
@@ -86,7 +86,7 @@ def unlabeled_data(
     )
 
 
-def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
+def encode_labels(y: ArrayLike) -> tuple[LabelArray, IndexArray]:
     """Class labels and the code of every sample; at least two classes, labels of one type."""
     refuse_mixed_labels(np.asarray(y))
     check_classification_targets(y)
@@ -99,7 +99,7 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], IndexArray]:
     return classes, codes
 
 
-def refuse_mixed_labels(y: NDArray[Any]) -> None:
+def refuse_mixed_labels(y: LabelArray) -> None:
     """Labels that cannot be sorted are an error that shows one of each type."""
     if y.dtype != object:
         return

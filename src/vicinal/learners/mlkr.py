@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
 from vicinal._typing import FloatArray, Seed
@@ -220,7 +221,7 @@ class MLKR(NeighborLearner):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: ArrayLike | None) -> Self:
         """Learn the metric.
 
         Parameters
@@ -258,7 +259,7 @@ class MLKR(NeighborLearner):
     ) -> tuple[FitInput, LabeledData]:
         return given, unlabeled_data(given.X, sample_weight=sample_weight, groups=groups)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

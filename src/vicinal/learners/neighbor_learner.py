@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -113,7 +113,7 @@ class NeighborLearner(MetricLearner):
     # signature: scikit-learn's check_estimator takes a ``sample_weight`` in the signature as the
     # promise that a weight of 2 equals repeating the row. No neighbor objective can keep it: a
     # repeated row is its own nearest neighbor, a weighted one is not.
-    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **metadata: ArrayLike | None) -> Self:
         """Learn the metric.
 
         Parameters

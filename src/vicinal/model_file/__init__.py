@@ -19,8 +19,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from vicinal._typing import Document
 from vicinal.exceptions import ModelFileError
-from vicinal.model_file.container import Document, read_arrays, read_document, write_container
+from vicinal.model_file.container import read_arrays, read_document, write_container
 from vicinal.model_file.documents import check_complete, from_document, to_document
 
 FORMAT = "vicinal model"
@@ -28,7 +29,7 @@ SCHEMA = 1
 """Version of the format. Files of this and of all earlier versions are read."""
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: object, path: str | os.PathLike[str]) -> None:
     """Store a fitted model in a file that is safe to pass on.
 
     Parameters

@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal._typing import Document, Json
 from vicinal.atomic_write import whole_file
 from vicinal.exceptions import ModelFileError
 
-Document: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
 
 KEY = "vicinal"
@@ -186,7 +186,7 @@ def parse_json(raw: bytes | str, what: str) -> Any:
         raise ModelFileError(f"{what} is not valid JSON") from error
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     names = dict(pairs)
     if len(names) < len(pairs):
         raise ValueError("a name occurs twice")

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from vicinal._typing import Document, Json
 from vicinal.exceptions import ModelFileError
-from vicinal.model_file.container import Document
 from vicinal.model_file.encoding import Decoder, Encoder
-from vicinal.model_file.entry import Entry
+from vicinal.model_file.entry import Entry, Values
 from vicinal.model_file.estimator_entries import ESTIMATORS
 from vicinal.model_file.schema import check_fields
 from vicinal.model_file.wrapper_entries import WRAPPERS
@@ -30,7 +30,7 @@ def entry_of(model: object) -> Entry | None:
     return entry if entry and entry.load_class() is type(model) else None
 
 
-def to_document(model: Any) -> tuple[Document, dict[str, NDArray[np.generic]]]:
+def to_document(model: object) -> tuple[Document, dict[str, NDArray[np.generic]]]:
     """Describe a model.
 
     Returns
@@ -39,7 +39,7 @@ def to_document(model: Any) -> tuple[Document, dict[str, NDArray[np.generic]]]:
     arrays : what the description refers to
     """
 
-    def encode_model(value: Any, name: str) -> Document | None:
+    def encode_model(value: object, name: str) -> Document | None:
         entry = entry_of(value)
         if entry is None:
             return None
@@ -64,10 +64,10 @@ def to_document(model: Any) -> tuple[Document, dict[str, NDArray[np.generic]]]:
     return description, encoder.arrays
 
 
-def from_document(description: Any, arrays: dict[str, NDArray[np.generic]]) -> Any:
+def from_document(description: Json, arrays: dict[str, NDArray[np.generic]]) -> Any:
     """The model of a description; ModelFileError where it is not one."""
 
-    def decode_model(node: Any, depth: int) -> Any:
+    def decode_model(node: Json, depth: int) -> object:
         if not isinstance(node, dict) or set(node) != PARTS or not isinstance(node["class"], str):
             raise ModelFileError("its description of the model is incomplete")
         name = node["class"]
@@ -99,13 +99,13 @@ def check_complete(model: object) -> None:
         raise TypeError(f"a {type(model).__name__} is only a part of a model")
 
 
-def _decode_values(decoder: Decoder, node: Any, depth: int) -> dict[str, Any]:
+def _decode_values(decoder: Decoder, node: Json, depth: int) -> Values:
     if not isinstance(node, dict):
         raise ModelFileError("its description of the model is malformed")
     return {name: decoder.decode(item, depth) for name, item in node.items()}
 
 
-def _build(entry: Entry, parameters: dict[str, Any], state: dict[str, Any] | None) -> Any:
+def _build(entry: Entry, parameters: Values, state: Values | None) -> object:
     unknown = set(parameters) - entry.parameter_names()
     if unknown:
         raise ValueError(f"parameter {min(unknown)!r} is unknown")

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vicinal._typing import Document, Json
 from vicinal.exceptions import ModelFileError
 from vicinal.model_file.container import DTYPES, parse_json
 
@@ -51,10 +52,10 @@ class Encoder:
         ``encode_model(value, name) -> JSON object or None``, for what is not a plain value.
     """
 
-    encode_model: Callable[[Any, str], Any]
+    encode_model: Callable[[object, str], Document | None]
     arrays: dict[str, NDArray[np.generic]] = field(default_factory=dict)
 
-    def encode(self, value: Any, name: str, depth: int = 0) -> Any:
+    def encode(self, value: object, name: str, depth: int = 0) -> Json:
         """The JSON of a value; TypeError names the place of what cannot be stored."""
         if depth > MAX_DEPTH:
             raise TypeError(f"{name} is nested too deeply")
@@ -76,15 +77,15 @@ class Encoder:
             )
         return {"model": model}
 
-    def _encode_all(self, values: Any, name: str, depth: int) -> list[Any]:
+    def _encode_all(self, values: Iterable[object], name: str, depth: int) -> list[Json]:
         return [self.encode(v, f"{name}.{i}", depth + 1) for i, v in enumerate(values)]
 
-    def _encode_item(self, key: Any, value: Any, name: str, depth: int) -> list[Any]:
+    def _encode_item(self, key: object, value: object, name: str, depth: int) -> list[Json]:
         if not isinstance(key, str | int | float | np.generic | None):
             raise TypeError(f"{name} has the key {_shorten(key)}: it must be a string or a number")
         return [_encode_scalar(key, name), self.encode(value, f"{name}.{key}", depth + 1)]
 
-    def _encode_array(self, array: NDArray[np.generic], name: str) -> Any:
+    def _encode_array(self, array: NDArray[np.generic], name: str) -> Json:
         if type(array) is not np.ndarray:  # masked arrays, matrices
             raise TypeError(f"{name} is a {type(array).__name__}: only plain arrays can be stored")
         if array.dtype.kind in "UO":
@@ -99,7 +100,7 @@ class Encoder:
         stored = stored.astype(STORED[array.dtype.newbyteorder("=")], copy=False)
         return {"array": self._keep(stored, name), "order": "F" if fortran else "C"}
 
-    def _encode_strings(self, array: NDArray[np.generic], name: str) -> Any:
+    def _encode_strings(self, array: NDArray[np.generic], name: str) -> Json:
         strings = array.tolist()
         if array.ndim != 1 or not all(isinstance(s, str) for s in strings):
             raise TypeError(
@@ -107,7 +108,7 @@ class Encoder:
                 "use labels that are strings, numbers or booleans"
             )
         width = array.dtype.itemsize // 4 if array.dtype.kind == "U" else None
-        node: Any = [str(s) for s in strings]
+        node: Json = [str(s) for s in strings]
         if len(strings) > MANY_STRINGS:
             text = json.dumps(node, ensure_ascii=False).encode()
             node = self._keep(np.frombuffer(text, dtype=np.uint8), name)
@@ -132,13 +133,13 @@ class Decoder:
     """
 
     arrays: dict[str, NDArray[np.generic]]
-    decode_model: Callable[[Any, int], Any]
+    decode_model: Callable[[Json, int], object]
 
     def __post_init__(self) -> None:
         """Allow text in proportion to the file."""
         self.text_left = MAX_TEXT + 16 * sum(array.nbytes for array in self.arrays.values())
 
-    def decode(self, node: Any, depth: int = 0) -> Any:
+    def decode(self, node: Json, depth: int = 0) -> Any:
         """The value of this JSON."""
         if depth > MAX_DEPTH:
             raise ModelFileError("its description of the model is nested too deeply")
@@ -168,22 +169,24 @@ class Decoder:
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
         return array.T if order == "F" else array
 
-    def _decode_strings(self, strings: Any, width: Any) -> NDArray[np.generic]:
+    def _decode_strings(self, strings: Json, width: Json) -> NDArray[np.generic]:
         if isinstance(strings, str):
             strings = parse_json(self._take(strings, "C").tobytes(), "an array of strings in it")
-        if not isinstance(strings, list) or not all(isinstance(s, str) for s in strings):
+        listed = strings if isinstance(strings, list) else [None]
+        texts = [text for text in listed if isinstance(text, str)]
+        if len(texts) < len(listed):
             raise ModelFileError("an array of strings in it holds something else")
         if width is None:
-            return np.array(strings, dtype=object)
-        if type(width) is not int or width < max((len(s) for s in strings), default=0):
+            return np.array(texts, dtype=object)
+        if type(width) is not int or width < max(map(len, texts), default=0):
             raise ModelFileError("the width of an array of strings in it is wrong")
-        self.text_left -= 4 * width * max(len(strings), 1)
+        self.text_left -= 4 * width * max(len(texts), 1)
         if self.text_left < 0:
             raise ModelFileError("arrays of strings in it are too wide: use dtype=object")
-        return np.array(strings, dtype=f"<U{width}")
+        return np.array(texts, dtype=f"<U{width}")
 
-    def _decode_items(self, pairs: list[Any], depth: int) -> dict[Any, Any]:
-        items: dict[Any, Any] = {}
+    def _decode_items(self, pairs: list[Json], depth: int) -> dict[object, object]:
+        items: dict[object, object] = {}
         for pair in self.decode(pairs, depth):
             is_pair = isinstance(pair, list) and len(pair) == 2
             if not is_pair or not isinstance(pair[0], str | int | float | None):
@@ -192,7 +195,7 @@ class Decoder:
         return items
 
 
-def _encode_scalar(value: Any, name: str) -> Any:
+def _encode_scalar(value: Any, name: str) -> Json:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, complex):
@@ -209,7 +212,7 @@ def _plain(value: str | int | float) -> str | int | float:
     return next(kind(value) for kind in (str, int, float) if isinstance(value, kind))
 
 
-def _decode_scalar(node: Any) -> Any:
+def _decode_scalar(node: Json) -> Json:
     if isinstance(node, int) and abs(node) > MAX_INTEGER:
         raise ModelFileError("an integer in it is too large")
     return node

@@ -16,7 +16,7 @@ LEFT_OUT = frozenset({"callback", "memory", "n_jobs"})
 """Parameters that belong to a run or a machine, not to a model: they return to their defaults."""
 
 
-def attributes(model: Any, names: tuple[str, ...]) -> Values:
+def attributes(model: object, names: tuple[str, ...]) -> Values:
     """Those of the attributes that the model has."""
     return {name: vars(model)[name] for name in names if name in vars(model)}
 
@@ -29,7 +29,7 @@ def with_attributes(cls: type, parameters: Values, state: Values) -> Any:
     return model
 
 
-def no_check(model: Any) -> None:
+def no_check(model: object) -> None:
     """Nothing more to check."""
 
 
@@ -53,7 +53,7 @@ class Entry:
     parameters: tuple[Field, ...] = ()
     only: bool = False
     check: Callable[[Any], None] = no_check
-    to_state: Callable[[Any, tuple[str, ...]], Values] = attributes
+    to_state: Callable[[object, tuple[str, ...]], Values] = attributes
     from_state: Callable[[type, Values, Values], Any] = with_attributes
 
     def load_class(self) -> type:
@@ -67,7 +67,7 @@ class Entry:
             return {field.name for field in self.parameters}
         return set(inspect.signature(self.load_class()).parameters) - LEFT_OUT
 
-    def parameters_of(self, model: Any) -> Values:
+    def parameters_of(self, model: object) -> Values:
         """Parameters of an object and their values."""
         return {name: getattr(model, name) for name in sorted(self.parameter_names())}
 
@@ -76,6 +76,6 @@ class Entry:
         """Whether the parameters are all there is: frozen dataclasses, pipelines."""
         return not self.state
 
-    def state_of(self, model: Any) -> Values | None:
+    def state_of(self, model: object) -> Values | None:
         """Fitted attributes; None where there are none, before ``fit``."""
         return self.to_state(model, tuple(field.name for field in self.state)) or None

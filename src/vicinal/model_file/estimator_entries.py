@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from vicinal._typing import FloatArray
 from vicinal.features.hat_basis import MAX_EXPANDED, MAX_KNOTS, HatBasis
 from vicinal.features.kernel_basis import LANDMARKS
 from vicinal.learners.parameters import check_n_components, check_parameters
@@ -18,10 +18,10 @@ from vicinal.model_file.schema import (
     Field,
     FittedEstimator,
     Integer,
-    LabelArray,
     ListOf,
     Names,
     StoredArray,
+    StoredLabels,
     StoredNumber,
     StoredTargets,
     Text,
@@ -40,7 +40,7 @@ FEATURES = (
 METRIC = (
     *FEATURES,
     Field("components_", StoredArray(("m", "d"))),
-    Field("classes_", LabelArray(), optional=True),  # absent after fit_pairs and fit_triplets
+    Field("classes_", StoredLabels(), optional=True),  # absent after fit_pairs and fit_triplets
     Field("threshold_", StoredNumber(), optional=True),
 )
 OUTCOME = (Field("converged_", flag), Field("stop_reason_", Text()))
@@ -90,7 +90,7 @@ RVML = Entry(
     state=(
         *FEATURES,
         Field("components_", StoredArray(("m", None))),
-        Field("classes_", LabelArray()),
+        Field("classes_", StoredLabels()),
         Field("threshold_", StoredNumber(), optional=True),
         Field("X_fit_", StoredArray(("n", "d")), nullable=True),
         Field("gamma_", StoredNumber(low=0.0), nullable=True),
@@ -141,7 +141,7 @@ REFITTED = ("scaler_", "best_estimator_", "classifier_", "components_")  # of AN
 SAMPLES = (
     *FEATURES,
     Field("n_samples_fit_", Integer(low=1, size="n")),
-    Field("classes_", LabelArray()),
+    Field("classes_", StoredLabels()),
 )
 
 
@@ -250,7 +250,7 @@ def _check_automatic(model: Any) -> None:
             raise ValueError(f"chosen_ asks for {member.n_neighbors} neighbors of {n} samples")
 
 
-def _unfolded_columns(knots: NDArray[Any]) -> int:
+def _unfolded_columns(knots: FloatArray) -> int:
     d, k = knots.shape
     if not (d <= MAX_EXPANDED and 1 <= k <= MAX_KNOTS):  # else a small file fills the memory
         raise ValueError(f"knots_ may have up to {MAX_EXPANDED} rows and {MAX_KNOTS} columns")
@@ -259,7 +259,7 @@ def _unfolded_columns(knots: NDArray[Any]) -> int:
     return len(HatBasis(knots).owners)
 
 
-def _kernel_columns(landmarks: NDArray[Any] | None, scales: NDArray[Any] | None) -> int:
+def _kernel_columns(landmarks: FloatArray | None, scales: FloatArray | None) -> int:
     if (landmarks is None) != (scales is None):
         raise ValueError("landmarks_ and kernel_scales_ belong together")
     if landmarks is not None and not 1 <= len(landmarks) <= LANDMARKS:
@@ -367,7 +367,7 @@ SEARCH = Entry(
     "vicinal.search.search_cv:ANNSearchCV",
     state=(
         *FEATURES,
-        Field("classes_", LabelArray()),
+        Field("classes_", StoredLabels()),
         Field("n_splits_", Integer()),
         Field(
             "cv_results_",

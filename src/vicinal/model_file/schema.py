@@ -90,7 +90,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class LabelArray:
+class StoredLabels:
     """Class labels (c,): distinct integers, booleans, floats or strings."""
 
     size: str = "c"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix
 
 from vicinal._typing import FloatArray, IndexArray
@@ -148,7 +148,7 @@ class RowSides:
     k_dissimilar: FloatArray
 
 
-def sides_of(learner: Any, n_neighbors: int) -> Sides:
+def sides_of(learner: BaseEstimator, n_neighbors: int) -> Sides:
     """α, γ and the similar set of a learner; hard means of K neighbors if it has none."""
     if not hasattr(learner, "_configuration"):
         return Sides(np.inf, 1.0, None, n_neighbors=n_neighbors)

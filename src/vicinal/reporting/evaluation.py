@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, Table
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.fitted_model import FittedModel
@@ -37,7 +37,7 @@ SEED = 0  # the same data give the same page
 class ReportRows:
     """Rows as given to the model, as features of the metric, and their class codes."""
 
-    X: Any
+    X: Table
     A: FloatArray
     """(n, d) what the leading steps make of X."""
     codes: IndexArray
@@ -158,7 +158,7 @@ def _plain_out_of_fold(A: FloatArray, codes: IndexArray, folds: list[Fold]) -> I
     return gather_out_of_fold(predictions, folds, np.zeros_like(codes))
 
 
-def _refitted(fitted: FittedModel, X: Any, y: LabelValues, rows: IndexArray) -> Pipeline:
+def _refitted(fitted: FittedModel, X: Table, y: LabelValues, rows: IndexArray) -> Pipeline:
     """The model, fitted to some of the rows."""
     with warnings.catch_warnings():  # the fit of all the rows has said so already
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, Table
 from vicinal.automatic.regressor import ANNRegressor
 from vicinal.fitted_model import CommitteeVotes, FittedModel, NeighborVotes, anatomy
 from vicinal.learners.mlkr import MLKR
@@ -42,14 +43,14 @@ FEWEST_NEIGHBORS, MOST_NEIGHBORS = 5, 10
 
 
 def examine(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: BaseEstimator,
+    X: Table,
+    y: ArrayLike,
     *,
-    X_test: Any = None,
-    y_test: Any = None,
-    feature_names: Any = None,
-    ids: Any = None,
+    X_test: Table | None = None,
+    y_test: ArrayLike | None = None,
+    feature_names: Sequence[object] | None = None,
+    ids: Sequence[object] | None = None,
     title: str | None = None,
     provenance: Lines | None = None,
     reasons: Mapping[str, str] | None = None,

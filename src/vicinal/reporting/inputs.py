@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Table
 from vicinal.fitted_model import FittedModel
 from vicinal.reporting.evaluation import ReportRows
 
@@ -67,19 +67,26 @@ class Inputs:
 
 
 def check_inputs(
-    fitted: FittedModel, X: Any, y: Any, X_test: Any, y_test: Any, feature_names: Any, ids: Any
+    fitted: FittedModel,
+    X: Table,
+    y: ArrayLike,
+    X_test: Table | None,
+    y_test: ArrayLike | None,
+    feature_names: Sequence[object] | None,
+    ids: Sequence[object] | None,
 ) -> Inputs:
     """Inputs, or an error that says what does not fit together."""
     if (X_test is None) != (y_test is None):
         raise ValueError("give X_test and y_test together, or neither")
-    y = column_or_1d(y)
-    y_test = y[:0] if y_test is None else column_or_1d(y_test)
-    labels, codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)
-    train = _labeled(fitted, X, codes[: len(y)], "X")
-    test = None if X_test is None else _labeled(fitted, X_test, codes[len(y) :], "X_test")
-    if fitted.committee is not None and len(y) != fitted.committee.n_samples_fit_:
+    of_train: LabelArray = column_or_1d(y)
+    of_test: LabelArray = of_train[:0] if y_test is None else column_or_1d(y_test)
+    labels, codes = np.unique(np.concatenate([of_train, of_test]), return_inverse=True)
+    n = len(of_train)
+    train = _labeled(fitted, X, codes[:n], "X")
+    test = None if X_test is None else _labeled(fitted, X_test, codes[n:], "X_test")
+    if fitted.committee is not None and n != fitted.committee.n_samples_fit_:
         raise ValueError(
-            f"X has {len(y)} rows, but the model was fitted on {fitted.committee.n_samples_fit_}: "
+            f"X has {n} rows, but the model was fitted on {fitted.committee.n_samples_fit_}: "
             "give the training data as they were given to fit"
         )
     if fitted.committee is not None and not np.isin(fitted.committee.classes_, labels).all():
@@ -91,21 +98,23 @@ def check_inputs(
         test=test,
         labels=labels,
         features=_feature_names(fitted, X, feature_names, train.A.shape[1]),
-        ids=_ids(ids, len(y), len(y_test)),
+        ids=_ids(ids, n, len(of_test)),
     )
 
 
-def _labeled(fitted: FittedModel, X: Any, codes: IndexArray, name: str) -> ReportRows:
+def _labeled(fitted: FittedModel, X: Table, codes: IndexArray, name: str) -> ReportRows:
     A = fitted.prepare(X)
     if len(A) != len(codes):
         raise ValueError(f"{name} has {len(A)} rows but {len(codes)} labels")
     return ReportRows(X, A, codes)
 
 
-def _feature_names(fitted: FittedModel, X: Any, given: Any, d: int) -> tuple[str, ...]:
+def _feature_names(
+    fitted: FittedModel, X: Table, given: Sequence[object] | None, d: int
+) -> tuple[str, ...]:
     """The caller's names, the model's, those of the columns of X, or numbers."""
     if given is not None and fitted.preparation and len(given) != d:
-        given = _names_out(fitted.preparation, np.asarray(given, dtype=object))
+        given = list(_names_out(fitted.preparation, np.asarray(given, dtype=object)))
     if given is not None:
         if len(given) != d:
             raise ValueError(f"feature_names has {len(given)} names for {d} features")
@@ -123,14 +132,14 @@ def _feature_names(fitted: FittedModel, X: Any, given: Any, d: int) -> tuple[str
     return tuple(str(name) for name in named)
 
 
-def _names_out(steps: Sequence[Any], names: Any) -> Any:
+def _names_out(steps: Sequence[BaseEstimator], names: LabelArray | None) -> LabelArray:
     """The names of the features after all the steps."""
     for step in steps:
         names = step.get_feature_names_out(names)
-    return names
+    return np.asarray(names)
 
 
-def _ids(given: Sequence[Any] | None, n: int, n_test: int) -> tuple[str, ...]:
+def _ids(given: Sequence[object] | None, n: int, n_test: int) -> tuple[str, ...]:
     if given is None:
         return (*(f"row {i}" for i in range(n)), *(f"held-out {i}" for i in range(n_test)))
     names = tuple(str(name) for name in given)

@@ -14,14 +14,17 @@ import html
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
+from vicinal._typing import Json, Table
 from vicinal.atomic_write import whole_file
 from vicinal.reporting.examine import examine
 from vicinal.reporting.findings import Findings
@@ -48,15 +51,15 @@ DIGITS = 5
 
 
 def report(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: BaseEstimator,
+    X: Table,
+    y: ArrayLike,
     path: str | os.PathLike[str],
     *,
-    X_test: Any = None,
-    y_test: Any = None,
-    feature_names: Any = None,
-    ids: Any = None,
+    X_test: Table | None = None,
+    y_test: ArrayLike | None = None,
+    feature_names: Sequence[object] | None = None,
+    ids: Sequence[object] | None = None,
     title: str | None = None,
     provenance: Lines | None = None,
     reasons: Mapping[str, str] | None = None,
@@ -185,7 +188,7 @@ def safe_json(value: object) -> str:
     return text
 
 
-def jsonable(value: object) -> Any:
+def jsonable(value: Any) -> Json:
     """Dataclasses as objects, arrays as lists, numbers rounded; NaN and infinity as null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}

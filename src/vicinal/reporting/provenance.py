@@ -6,7 +6,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.fitted_model import FittedModel, NeighborVotes
@@ -69,7 +68,7 @@ def _versions() -> list[str]:
     return lines
 
 
-def check_provenance(given: Any) -> None:
+def check_provenance(given: object) -> None:
     """A mapping of text to text, or to lists of text."""
     if given is None:
         return

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vicinal.automatic.classifier import ANNClassifier
 from vicinal.fitted_model import FittedModel
@@ -30,7 +28,7 @@ def tuning(fitted: FittedModel) -> Tuning:
     return Tuning(surfaces, () if history is None else (_curve(name, history),))
 
 
-def _curve(name: str, values: Any) -> Curve:
+def _curve(name: str, values: ArrayLike) -> Curve:
     values = np.asarray(values, dtype=np.float64)
     if len(values) > CURVE_LENGTH:
         values = values[np.linspace(0, len(values) - 1, CURVE_LENGTH).astype(np.intp)]

@@ -15,6 +15,7 @@ from sklearn.base import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal._typing import FloatArray, LabelArray, Seed
@@ -175,7 +176,7 @@ class ANNSearchCV(
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: object, y: object, **metadata: Any) -> Self:
+    def fit(self, X: object, y: object, **metadata: ArrayLike | None) -> Self:
         """Search, and fit the best setting to all data.
 
         Parameters
@@ -250,7 +251,7 @@ class ANNSearchCV(
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from vicinal._typing import Document
 from vicinal.exceptions import TableError
 
 Cell = StrictBool | StrictInt | StrictFloat | StrictStr | None
@@ -70,7 +71,7 @@ class ErrorMessage(BaseModel):
 class Reply(BaseModel):
     """One entry per row, in the order of the rows."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Document]
     remarks: list[str]
     """What was done to values that were not as in training."""
     version: int

@@ -5,21 +5,21 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import Document, FloatArray, IndexArray, LabelArray, Table
 from vicinal.exceptions import TableError
 from vicinal.fitted_model import FittedModel, anatomy, plain_arrays
 from vicinal.tables.changing_table import with_rows, without_rows
 from vicinal.tables.remarks import column_documents, plain, remarks
 from vicinal.tables.row_explanation import explain_row
 from vicinal.tables.table_model import TableCounts, TableModel
+from vicinal.voting.explanation import Explanation
 
-Document: TypeAlias = dict[str, Any]
 WARM_ROWS = 100
 
 
@@ -120,7 +120,7 @@ class ServedTable:
         return ServedTable(without_rows(self.model, _rows_called(ids, self.model.ids)))
 
     @property
-    def _classes(self) -> list[Any] | None:
+    def _classes(self) -> list[object] | None:
         known = getattr(self.model.estimator, "classes_", None)
         return None if known is None else np.asarray(known).tolist()
 
@@ -150,7 +150,7 @@ class ServedTable:
 class ServedEstimator:
     """An estimator of numbers, or of the columns that its encoder knows."""
 
-    model: Any
+    model: BaseEstimator
 
     def warm_up(self) -> None:
         if getattr(self.model, "encoder_", None) is None:
@@ -220,20 +220,20 @@ class ServedEstimator:
     def _fitted(self) -> FittedModel:
         return anatomy(self.model)
 
-    def _nearest(self, X: Any, k: int) -> tuple[FloatArray, IndexArray]:
+    def _nearest(self, X: Table, k: int) -> tuple[FloatArray, IndexArray]:
         if self._fitted.votes is not None:
             return self._fitted.votes.nearest(self._fitted.prepare(X), k)
         distances, rows = self.model.kneighbors(X, min(k, self.model.n_samples_fit_))
         return distances, rows
 
     @property
-    def _labels(self) -> Any:
+    def _labels(self) -> LabelArray:
         """(n,) classes of the training rows, or the numbers that they vote for."""
         votes = self._fitted.votes
         return np.asarray(self.model.y_fit_) if votes is None else votes.labels()
 
     @property
-    def _classes(self) -> list[Any] | None:
+    def _classes(self) -> list[object] | None:
         known = getattr(self.model, "classes_", None)
         return None if known is None else np.asarray(known).tolist()
 
@@ -244,7 +244,7 @@ class ServedEstimator:
             return [f"x{j}" for j in range(self.model.n_features_in_)]
         return [str(name) for name in names]
 
-    def _features(self, frame: pd.DataFrame) -> tuple[Any, list[str]]:
+    def _features(self, frame: pd.DataFrame) -> tuple[Table, list[str]]:
         """The columns in the order of the fit: a table for an encoder, else numbers."""
         absent = [repr(name) for name in self._names if name not in frame.columns]
         if absent:
@@ -257,7 +257,7 @@ class ServedEstimator:
             return table, notes
         return _numbers(table), notes
 
-    def _explained(self, explanation: Any) -> Document:
+    def _explained(self, explanation: Explanation) -> Document:
         labels = np.asarray([near.label for near in explanation.neighbors], dtype=object)
         return {
             "prediction": plain(explanation.prediction),
@@ -291,7 +291,9 @@ def _numbers(table: pd.DataFrame) -> FloatArray:
     return X
 
 
-def _predictions(predicted: Any, P: FloatArray | None, classes: list[Any] | None) -> list[Document]:
+def _predictions(
+    predicted: LabelArray, P: FloatArray | None, classes: list[object] | None
+) -> list[Document]:
     rows: list[Document] = [{"prediction": value} for value in plain(np.asarray(predicted))]
     if P is not None and classes is not None:
         names = [str(label) for label in classes]
@@ -300,7 +302,9 @@ def _predictions(predicted: Any, P: FloatArray | None, classes: list[Any] | None
     return rows
 
 
-def _neighbors(ids: Any, labels: Any, distances: FloatArray, rows: IndexArray) -> list[Any]:
+def _neighbors(
+    ids: LabelArray, labels: LabelArray, distances: FloatArray, rows: IndexArray
+) -> list[list[Document]]:
     return [
         [
             {"id": plain(ids[row]), "label": plain(labels[row]), "distance": plain(distance)}
@@ -314,7 +318,7 @@ def _numbered(rows: list[Document]) -> list[Document]:
     return [{"id": i, **row} for i, row in enumerate(rows)]
 
 
-def _rows_called(ids: list[str | int], names: Any) -> IndexArray:
+def _rows_called(ids: list[str | int], names: LabelArray) -> IndexArray:
     """Numbers of the training rows of these names; a TableError where there is none."""
     numbers: dict[str, list[int]] = {}
     for row, name in enumerate(names.tolist()):

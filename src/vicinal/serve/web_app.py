@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from vicinal._typing import Document
 from vicinal.serve.limits import Gate
 from vicinal.serve.messages import (
     Changed,
@@ -34,7 +35,7 @@ from vicinal.version import __version__
 
 logger = logging.getLogger("vicinal.serve")
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, Document] = {
     400: {"model": ErrorMessage, "description": "The rows do not fit the model"},
     401: {"model": ErrorMessage, "description": "The token is missing or wrong"},
     413: {"model": ErrorMessage, "description": "The body is too large"},
@@ -109,7 +110,7 @@ def _lifespan(source: ModelSource, settings: ServeSettings) -> Callable[[FastAPI
     return lifespan
 
 
-def _answer(document: Any, status: int = 200) -> Response:
+def _answer(document: object, status: int = 200) -> Response:
     """JSON in ASCII, which can hold any text that JSON has brought."""
     text = json.dumps(document, allow_nan=False)
     return Response(text, status_code=status, media_type="application/json")
@@ -170,7 +171,7 @@ def _add_questions(app: FastAPI, source: ModelSource, settings: ServeSettings) -
         return _reply(loaded, answer)
 
     @app.get("/info", responses={401: PROBLEMS[401]})
-    def info() -> dict[str, Any]:
+    def info() -> Document:
         """Tell what the model is: target, classes, columns, where it comes from, an example."""
         loaded = source.current
         limits = {"rows": settings.max_rows, "bytes": settings.max_bytes}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.exceptions import TableError
 from vicinal.features.table_values import read_columns
 from vicinal.features.target_statistics import TargetCode
@@ -77,7 +77,7 @@ def without_rows(model: TableModel, rows: IndexArray) -> TableModel:
     )
 
 
-def _voter(model: TableModel) -> Any:
+def _voter(model: TableModel) -> BaseEstimator:
     """The estimator whose rows change."""
     last = model.estimator[-1] if isinstance(model.estimator, Pipeline) else model.estimator
     if not hasattr(last, "add_rows"):
@@ -94,14 +94,14 @@ def _input_of_last(model: TableModel, table: pd.DataFrame) -> FloatArray | pd.Da
     return table
 
 
-def _with_last(estimator: Any, last: Any) -> Any:
+def _with_last(estimator: BaseEstimator, last: BaseEstimator) -> BaseEstimator:
     if not isinstance(estimator, Pipeline):
         return last
     *before, (name, _) = estimator.steps
     return Pipeline([*before, (name, last)])
 
 
-def _targets(model: TableModel, frame: pd.DataFrame) -> NDArray[Any]:
+def _targets(model: TableModel, frame: pd.DataFrame) -> LabelArray:
     """(n,) classes of the model, or numbers."""
     column = frame[model.target]
     if not hasattr(model.estimator, "classes_"):

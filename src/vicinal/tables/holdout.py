@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.utils import gen_batches
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import Document, FloatArray, IndexArray
 from vicinal.tables.table_model import TableModel
 from vicinal.tables.training_table import labels_like, target_numbers
 from vicinal.validation.schedule import FitStage, Schedule
@@ -23,7 +22,7 @@ FIRST_ROWS = 500
 
 def judge(
     model: TableModel, plain: Pipeline | None, test: pd.DataFrame, schedule: Schedule
-) -> dict[str, Any]:
+) -> Document:
     """Scores on held-out rows, and those of plain K-NN on the same rows.
 
     Rows are judged in random order until the time is up.
@@ -69,7 +68,7 @@ def judge(
     }
 
 
-def _judge_numbers(model: TableModel, test: pd.DataFrame, schedule: Schedule) -> dict[str, Any]:
+def _judge_numbers(model: TableModel, test: pd.DataFrame, schedule: Schedule) -> Document:
     order = np.random.default_rng(0).permutation(len(test))
     X = model.prepare(test, ignore_unseen=True)[order]
     truth = target_numbers(test[model.target])[order]
@@ -90,6 +89,6 @@ def _parts(n: int, schedule: Schedule) -> Iterator[slice]:
 
 def _scores(
     judged: list[tuple[FloatArray, IndexArray]], codes: IndexArray, model: TableModel
-) -> dict[str, Any]:
+) -> Document:
     P, predicted = (np.concatenate(parts) for parts in zip(*judged, strict=True))
     return asdict(classification_scores(codes[: len(P)], predicted, P, model.classes))

@@ -10,13 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from vicinal._typing import Document, LabelArray
 from vicinal.exceptions import TableError, TableWarning, missing_extra, warn_user
 from vicinal.tables.text_files import (
     ReadOptions,
@@ -154,7 +155,7 @@ class _RowCount:
         return self._done / max(1, self._total)
 
 
-def bytes_read(file: Path, stream: Any) -> Callable[[], float | None]:
+def bytes_read(file: Path, stream: IO[bytes] | IO[str]) -> Callable[[], float | None]:
     """The share of the bytes on disk; of compressed files where that is known."""
     binary = getattr(stream, "buffer", stream)
     raw = getattr(binary, "fileobj", binary)  # what gzip reads
@@ -258,7 +259,7 @@ def _read_excel(path: Path) -> pd.DataFrame:
         raise missing_extra("reading .xlsx", "openpyxl", "cli") from error
 
 
-def _read_lines(binary: Any, size: int) -> Iterator[pd.DataFrame]:
+def _read_lines(binary: IO[bytes], size: int) -> Iterator[pd.DataFrame]:
     """Objects of JSON, one per line; texts stay texts."""
     lines = enumerate(binary, start=1)
     while part := list(islice(lines, size)):
@@ -267,7 +268,7 @@ def _read_lines(binary: Any, size: int) -> Iterator[pd.DataFrame]:
             yield pd.DataFrame(records)
 
 
-def _json_object(line: bytes, number: int) -> dict[str, Any]:
+def _json_object(line: bytes, number: int) -> Document:
     try:
         record = json.loads(line)
     except ValueError as error:
@@ -314,7 +315,7 @@ def _read_npz(path: Path, wanted: Collection[str]) -> pd.DataFrame:
     return table
 
 
-def _load_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+def _load_npz(path: Path) -> dict[str, LabelArray]:
     import zipfile
 
     try:
@@ -331,7 +332,7 @@ def _load_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         ) from error
 
 
-def _named_classes(arrays: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def _named_classes(arrays: dict[str, LabelArray]) -> LabelArray:
     y, names = arrays["y"], arrays.get("class_names")
     codes = y.dtype.kind in "iu" and len(y) > 0 and y.min() >= 0
     if names is None or names.ndim != 1 or not codes or y.max() >= len(names):

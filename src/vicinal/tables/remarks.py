@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vicinal._typing import Document
 from vicinal.features.column_codes import LevelCode, NumberCode
 from vicinal.features.column_encoding import ColumnEncoding
 from vicinal.features.table_values import MISSING
@@ -20,7 +21,7 @@ def column_text(encoding: ColumnEncoding) -> str:
     return str(encoding) if encoding.is_used else f"dropped: {encoding}"
 
 
-def column_documents(columns: Sequence[ColumnEncoding]) -> list[dict[str, Any]]:
+def column_documents(columns: Sequence[ColumnEncoding]) -> list[Document]:
     """The same for programs: what the features are made from."""
     return [
         {
@@ -69,7 +70,7 @@ def _filled(encoding: ColumnEncoding) -> str:
     return "filled with the median"
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """What JSON can hold, whatever a file of somebody else holds; NaN and infinity are null."""
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())

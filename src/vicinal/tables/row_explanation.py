@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vicinal._typing import FloatArray
+from vicinal._typing import Document, FloatArray
 from vicinal.features.table_values import read_columns
 from vicinal.features.target_statistics import TargetCode
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class ExplainedNeighbor:
     """One neighbor: its name, class, part in the vote, distance, and what that consists of."""
 
-    id: Any
-    label: Any
+    id: object
+    label: object
     weight: float
     distance: float
-    values: dict[str, Any]
+    values: Document
     """Column → value, in its own units."""
     shares: dict[str, float]
     """Column → what it adds to the squared distance; they sum to distance²."""
@@ -35,9 +35,9 @@ class ExplainedNeighbor:
 class ExplainedRow:
     """What a row is said to be, and because of whom."""
 
-    prediction: Any
-    probabilities: dict[Any, float]
-    values: dict[str, Any]
+    prediction: object
+    probabilities: dict[object, float]
+    values: Document
     neighbors: tuple[ExplainedNeighbor, ...]
     interval: tuple[float, ...] | None = None
     """Of a number, the ends between which 90 % of such targets lie."""
@@ -93,7 +93,7 @@ def _by_column(model: TableModel, contributions: FloatArray) -> dict[str, float]
     return {e.name: share for e, share in zip(model.columns, sums, strict=True) if e.is_used}
 
 
-def _row_values(model: TableModel, row: pd.DataFrame, X: FloatArray) -> dict[str, Any]:
+def _row_values(model: TableModel, row: pd.DataFrame, X: FloatArray) -> Document:
     """The values of the row; where a level cannot be restored, as the table has it."""
     values = {name: column[0] for name, column in model.values(X).items()}
     by_target = [e.name for e in model.columns if isinstance(e.code, TargetCode)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
@@ -102,7 +102,7 @@ class JudgedRows:
 class CandidateModel:
     """A fitted model, and what is known about it."""
 
-    estimator: Any
+    estimator: BaseEstimator
     """Of the columns of the table."""
     how: str
     judged: JudgedRows | None = None

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from vicinal._typing import FloatArray
+from vicinal._typing import FloatArray, LabelArray
 from vicinal.tables.table_model import TableCounts, TableModel
 from vicinal.tables.training_table import labels_like
 
 CHUNK_ROWS = 8_192
 """Rows that are predicted at a time."""
 
-ChunkWork: TypeAlias = Callable[[TableModel, FloatArray], Mapping[str, NDArray[Any]]]
+ChunkWork: TypeAlias = Callable[[TableModel, FloatArray], Mapping[str, LabelArray]]
 """What is computed from encoded rows (n, e): named columns (n,)."""
 
 
@@ -26,10 +25,10 @@ ChunkWork: TypeAlias = Callable[[TableModel, FloatArray], Mapping[str, NDArray[A
 class Hits:
     """Right predictions, counted class by class."""
 
-    rows: Counter[Any] = field(default_factory=Counter)
-    right: Counter[Any] = field(default_factory=Counter)
+    rows: Counter[object] = field(default_factory=Counter)
+    right: Counter[object] = field(default_factory=Counter)
 
-    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+    def add(self, truth: LabelArray, predicted: LabelArray) -> None:
         """Count more rows."""
         self.rows.update(truth.tolist())
         self.right.update(truth[truth == predicted].tolist())
@@ -90,25 +89,25 @@ def map_chunks(
 def predictions(n_neighbors: int) -> ChunkWork:
     """Class and probabilities, or number and its 90 % interval, and the neighbors that decided."""
 
-    def predict(model: TableModel, X: FloatArray) -> dict[str, NDArray[Any]]:
+    def predict(model: TableModel, X: FloatArray) -> dict[str, LabelArray]:
         if model.task == "regression":
             low, high = model.intervals(X).T
             numbers = {"prediction": model.predicted(X), "low": low, "high": high}
             return numbers | _neighbors(model, X, n_neighbors)
         probabilities, predicted = model.answers(X)
-        columns: dict[str, NDArray[Any]] = {"prediction": predicted}
+        columns: dict[str, LabelArray] = {"prediction": predicted}
         columns |= {f"p({c})": probabilities[:, j] for j, c in enumerate(model.classes)}
         return columns | _neighbors(model, X, n_neighbors)
 
     return predict
 
 
-def coordinates(model: TableModel, X: FloatArray) -> dict[str, NDArray[Any]]:
+def coordinates(model: TableModel, X: FloatArray) -> dict[str, LabelArray]:
     """Where Euclidean distances are the learned ones."""
     return {f"z{j}": column for j, column in enumerate(model.embed(X).T)}
 
 
-def _neighbors(model: TableModel, X: FloatArray, k: int) -> dict[str, NDArray[Any]]:
+def _neighbors(model: TableModel, X: FloatArray, k: int) -> dict[str, LabelArray]:
     if not k:
         return {}
     distances, rows = model.nearest(X, k)
@@ -122,7 +121,7 @@ def _neighbors(model: TableModel, X: FloatArray, k: int) -> dict[str, NDArray[An
 
 
 def _with_names(
-    model: TableModel, frame: pd.DataFrame, columns: Mapping[str, NDArray[Any]]
+    model: TableModel, frame: pd.DataFrame, columns: Mapping[str, LabelArray]
 ) -> pd.DataFrame:
     """The columns after one that names the rows, under a name that is not among theirs."""
     name = model.roles.id_column

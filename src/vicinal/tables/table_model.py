@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import Pipeline
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import Document, FloatArray, IndexArray, LabelArray
 from vicinal.exceptions import TableError
 from vicinal.features.column_encoding import ColumnEncoding
 from vicinal.features.table_encoder import EncodedTable, TableEncoder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from vicinal.tables.selection import CandidateModel, FitSettings
 
-Values: TypeAlias = dict[str, NDArray[Any]]
+Values: TypeAlias = dict[str, LabelArray]
 
 
 class NamedColumns(TransformerMixin, BaseEstimator):
@@ -53,7 +53,7 @@ class NamedColumns(TransformerMixin, BaseEstimator):
         columns.encoder_ = encoder
         return columns
 
-    def fit(self, frame: pd.DataFrame, y: Any = None) -> Self:
+    def fit(self, frame: pd.DataFrame, y: object = None) -> Self:
         """Decide anew what becomes of the columns."""
         self.encoder_ = clone(self.encoder).fit(frame[list(self.names)], y)
         return self
@@ -137,12 +137,12 @@ class TableModel:
     True
     """
 
-    estimator: Any
+    estimator: BaseEstimator
     roles: ColumnRoles
     ids: NDArray[np.generic]
     rows: FloatArray | None = None
     levels: IndexArray | None = None
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: Document = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together; they may come from somebody else's file."""
@@ -155,7 +155,7 @@ class TableModel:
         if self.training_rows.shape != (rows, features) or len(self.labels) != rows:
             raise ValueError(f"there are ids of {rows} rows, but not as many rows of {features}")
         if self.levels is not None:
-            limits = np.array([len(e.code.levels) for e in self._by_target])
+            limits = np.array([len(code.levels) for _, code in self._by_target])
             if self.levels.shape != (rows, len(limits)) or (self.levels >= limits).any():
                 raise ValueError("levels must be those of the columns by target statistics")
 
@@ -255,7 +255,7 @@ class TableModel:
         return replace(anatomy(self.estimator), preparation=())
 
     @property
-    def of_features(self) -> Any:
+    def of_features(self) -> BaseEstimator:
         """The estimator of the encoded rows."""
         if isinstance(self.estimator, Pipeline):
             return Pipeline(self.estimator.steps[1:])
@@ -350,15 +350,15 @@ class TableModel:
         """The same of training rows (k,), with the levels of columns by target statistics."""
         values = self.values(self.training_rows[rows])
         if self.levels is not None:
-            for encoding, codes in zip(self._by_target, self.levels[rows].T, strict=True):
-                values[encoding.name] = encoding.code.levels[codes]
+            for (name, code), codes in zip(self._by_target, self.levels[rows].T, strict=True):
+                values[name] = code.levels[codes]
         return values
 
     @property
-    def _by_target(self) -> list[Any]:
-        return [e for e in self.columns if isinstance(e.code, TargetCode)]
+    def _by_target(self) -> list[tuple[str, TargetCode]]:
+        return [(e.name, e.code) for e in self.columns if isinstance(e.code, TargetCode)]
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> Document:
         """JSON-able values, the arrays "ids", "rows" and "levels", and the nested estimator."""
         return {
             "estimator": self.estimator,
@@ -372,14 +372,14 @@ class TableModel:
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> TableModel:
+    def from_state(cls, state: Document) -> TableModel:
         """The model of a ``state`` of :meth:`to_state`; ValueError if it is not one."""
         roles = ColumnRoles(state["target"], state["id_column"], state["group_column"])
         parts = {name: state[name] for name in ("estimator", "ids", "rows", "provenance")}
         return cls(roles=roles, levels=state.get("levels"), **parts)
 
 
-def _evidence(data: TrainingTable, found: CandidateModel) -> dict[str, Any]:
+def _evidence(data: TrainingTable, found: CandidateModel) -> Document:
     """Scores out of fold, and those of plain K-NN on the same rows; JSON-able."""
     if found.numbers is not None:
         scores_of, plain_scores = (asdict(scores) for scores in found.numbers)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -203,7 +203,7 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def text_chunks(stream: Any, dialect: Dialect, size: int) -> Iterator[pa.Table]:
+def text_chunks(stream: IO[str], dialect: Dialect, size: int) -> Iterator[pa.Table]:
     """All rows, as they are written, in parts of up to `size` rows."""
     extra = [f"\0{j}" for j in range(dialect.n_trailing)]
     reader = pd.read_csv(

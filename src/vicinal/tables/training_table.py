@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.exceptions import TableError, TableWarning, warn_user
 from vicinal.features.column_codes import DroppedCode
 from vicinal.features.column_encoding import ColumnKind, ColumnPlanner
@@ -174,12 +174,12 @@ def target_numbers(column: pd.Series) -> FloatArray:
     return numbers
 
 
-def target_values(column: pd.Series, task: Task) -> NDArray[Any]:
+def target_values(column: pd.Series, task: Task) -> LabelArray:
     """(n,) classes or numbers."""
     return class_labels(column) if task == "classification" else target_numbers(column)
 
 
-def target_strata(y: NDArray[Any], task: Task) -> NDArray[Any]:
+def target_strata(y: LabelArray, task: Task) -> LabelArray:
     """(n,) what folds and samples spread evenly: classes, or intervals between quantiles."""
     if task == "classification":
         return y

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from vicinal._typing import Document, Json
 from vicinal.atomic_write import whole_file
 from vicinal.exceptions import TableError
 
@@ -83,13 +84,13 @@ def _lines_writer(file: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
         yield write
 
 
-def json_records(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def json_records(table: pd.DataFrame) -> Iterator[Document]:
     """Every row as what JSON can hold: no value, NaN and infinity are null."""
     for record in table.to_dict(orient="records"):
         yield {name: _json_value(value) for name, value in record.items()}
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(value: object) -> Json:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float):
         return value if isfinite(value) else None

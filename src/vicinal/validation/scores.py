@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ LEAST = 1e-15
 class ScoresOfClass:
     """How well one class is recognized; None where that is not defined."""
 
-    label: Any
+    label: object
     rows: int
     precision: float | None
     """Share of the rows said to be of the class that are."""
@@ -103,7 +102,7 @@ def classification_scores(
 
 
 def _scores_of_class(
-    label: Any, there: NDArray[np.bool_], said: NDArray[np.bool_]
+    label: object, there: NDArray[np.bool_], said: NDArray[np.bool_]
 ) -> ScoresOfClass:
     hits = int((there & said).sum())
     rows, calls = int(there.sum()), int(said.sum())

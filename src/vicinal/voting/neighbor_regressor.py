@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -158,6 +158,6 @@ class NeighborRegressor(RegressorMixin, BaseEstimator):
         return TargetRows.of(targets, np.ones(len(targets)))
 
     def __sklearn_tags__(self) -> Tags:
-        tags: Any = super().__sklearn_tags__()
+        tags: Tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

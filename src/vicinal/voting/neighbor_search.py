@@ -7,12 +7,11 @@ queries after the other. :mod:`vicinal.kernels.cpu.class_neighbors` defines what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import Array, FloatArray, IndexArray
 from vicinal.kernels import choose_backend
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors, as_points
 from vicinal.learners.parameters import check_choice
@@ -123,7 +122,7 @@ class _DeviceSearch:
         return Neighbors(distances.cpu().numpy(), rows.cpu().numpy())
 
 
-def _on_device(values: NDArray[Any]) -> Any:
+def _on_device(values: Array) -> Array:
     from vicinal.kernels.gpu import copy_to_device  # imports torch
 
     return copy_to_device(values, DEVICE)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import (
     _check_y,
     check_consistent_length,
@@ -83,7 +84,7 @@ class BaseMetricLearner(BaseEstimator):
             return samples
         return samples, self._labels(samples, y, numeric=numeric)
 
-    def _labels(self, samples: NDArray[Any], y: object, *, numeric: bool = False) -> LabelArray:
+    def _labels(self, samples: LabelArray, y: object, *, numeric: bool = False) -> LabelArray:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -94,7 +95,7 @@ class BaseMetricLearner(BaseEstimator):
             check_pair_labels(labels)
         return np.asarray(labels)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self._needs_labels
         return tags

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_array
 
-from vicinal._typing import FloatArray, Seed
+from vicinal._typing import FloatArray, LabelArray, Seed
 from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _PairsClassifierMixin
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
 from vicinal.compat.metric_learn.drawn import drawn_pairs
@@ -26,7 +26,7 @@ MOST_ROWS = 5000
 def _learn(
     estimator: ITML | ITML_Supervised,
     pairs: FloatArray,
-    y: NDArray[Any],
+    y: LabelArray,
     bounds: ArrayLike | None,
 ) -> None:
     X, indices = as_indices(pairs)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin
 
-from vicinal._typing import FloatArray, Seed
+from vicinal._typing import FloatArray, LabelArray, Seed
 from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _PairsClassifierMixin
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
 from vicinal.compat.metric_learn.drawn import drawn_pairs
@@ -21,7 +21,7 @@ TOL_SCALE = 1e-3
 """metric-learn's ``tol`` bounds the step, ours the relative decrease of the objective."""
 
 
-def _learn(estimator: MMC | MMC_Supervised, pairs: FloatArray, y: NDArray[Any]) -> None:
+def _learn(estimator: MMC | MMC_Supervised, pairs: FloatArray, y: LabelArray) -> None:
     X, indices = as_indices(pairs)
     A0 = starting_metric(estimator.init, X, estimator.random_state, "init", definite=False)
     learner = native.MMC(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from vicinal._typing import FloatArray, Seed
+from vicinal._typing import FloatArray, LabelArray, Seed
 from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _PairsClassifierMixin
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
 from vicinal.compat.metric_learn.drawn import drawn_pairs
@@ -20,7 +20,7 @@ from vicinal.exceptions import warn_user
 from vicinal.learners import sdml as native
 
 
-def _learn(estimator: SDML | SDML_Supervised, pairs: FloatArray, y: NDArray[Any]) -> None:
+def _learn(estimator: SDML | SDML_Supervised, pairs: FloatArray, y: LabelArray) -> None:
     if estimator.verbose:
         print("SDML will use scikit-learn's graphical lasso solver.")
     d = pairs.shape[2]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from vicinal._typing import FloatArray, IndexArray
+from vicinal._typing import FloatArray, IndexArray, LabelArray
 from vicinal.compat.metric_learn.exceptions import PreprocessorError
 
-Preprocessor: TypeAlias = Callable[[NDArray[Any]], ArrayLike]
+Preprocessor: TypeAlias = Callable[[LabelArray], ArrayLike]
 """Indicators (n,) → samples (n, n_features)."""
 
 
@@ -21,9 +21,9 @@ Preprocessor: TypeAlias = Callable[[NDArray[Any]], ArrayLike]
 class ArrayIndexer:
     """The preprocessor that takes indicators as row indices of an array."""
 
-    X: NDArray[Any]
+    X: LabelArray
 
-    def __call__(self, indices: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, indices: LabelArray) -> LabelArray:
         return np.asarray(self.X[indices])
 
 
@@ -39,7 +39,7 @@ def make_preprocessor(given: ArrayLike | Preprocessor | None) -> Preprocessor | 
     return ArrayIndexer(as_array(given))
 
 
-def as_array(given: object) -> Any:
+def as_array(given: object) -> LabelArray:
     """An array of whatever shape and type, or a sparse matrix; complex numbers are refused."""
     return check_array(
         given,
@@ -61,7 +61,7 @@ class TupleInput:
     name: str
     """Of the estimator, for messages."""
 
-    def samples(self, given: object, **checks: Any) -> Any:
+    def samples(self, given: object, **checks: Any) -> LabelArray:
         """(n, d) samples: given as such, or made from indicators (n,)."""
         array = as_array(given)
         made = array.ndim == 1 and self.preprocessor is not None
@@ -76,7 +76,7 @@ class TupleInput:
             raise ValueError(self._wrong_shape(array, points=True, made=made))
         return array
 
-    def tuples(self, given: object, size: int | None, **checks: Any) -> NDArray[Any]:
+    def tuples(self, given: object, size: int | None, **checks: Any) -> LabelArray:
         """(t, size, d) tuples of samples: given as such, or made from indicators (t, size)."""
         array = as_array(given)
         made = array.ndim == 2 and self.preprocessor is not None
@@ -96,14 +96,14 @@ class TupleInput:
             )
         return np.asarray(array)
 
-    def _apply(self, indicators: NDArray[Any]) -> NDArray[Any]:
+    def _apply(self, indicators: LabelArray) -> LabelArray:
         assert self.preprocessor is not None
         try:
             return np.asarray(self.preprocessor(indicators))
         except Exception as error:  # it is the user's code: any may arise
             raise PreprocessorError(error) from error
 
-    def _wrong_shape(self, array: NDArray[Any], *, points: bool, made: bool = False) -> str:
+    def _wrong_shape(self, array: LabelArray, *, points: bool, made: bool = False) -> str:
         what = "2D array of formed points" if points else "3D array of formed tuples"
         indicators = "1D" if points else "2D"
         why, hint = "", ""
@@ -120,7 +120,7 @@ class TupleInput:
         )
 
 
-def check_pair_labels(y: NDArray[Any]) -> None:
+def check_pair_labels(y: LabelArray) -> None:
     """Labels of pairs are +1 and −1."""
     if not np.array_equal(np.abs(y), np.ones_like(y)):
         raise ValueError(

@@ -19,10 +19,6 @@ Importing this package imports PyTorch, and nothing imports it before it is used
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 try:
     import torch
 except ImportError as error:
@@ -30,6 +26,7 @@ except ImportError as error:
         "The GPU kernels need PyTorch and Triton: pip install 'vicinal[gpu]'"
     ) from error
 
+from vicinal._typing import Array
 from vicinal.kernels.contract import Comparisons
 from vicinal.kernels.gpu.gpu_kernel import GpuKernel
 from vicinal.kernels.gpu.gpu_neighbors import (
@@ -62,7 +59,7 @@ def check_device(backend: str) -> None:
         )
 
 
-def copy_to_device(values: NDArray[Any], device: str = "cuda") -> torch.Tensor:
+def copy_to_device(values: Array, device: str = "cuda") -> torch.Tensor:
     """A tensor on the device; a copy, since arrays may be read-only and tensors never are."""
     return torch.tensor(values, device=device)
 
