@@ -13,19 +13,16 @@ from scipy.stats import rankdata
 
 from vicinal.cli.options import (
     AsJson,
-    Encoding,
     GroupColumn,
     MaxTime,
-    Missing,
     Seed,
-    Separator,
     Target,
     TrainFile,
     Types,
     kinds_of,
-    reading_of,
     require_column,
     seconds_of,
+    with_reading_options,
 )
 from vicinal.cli.output import Output, ProgressBar, collected_warnings, remarked_warnings
 from vicinal.exceptions import TableError
@@ -33,6 +30,7 @@ from vicinal.tables.methods import METHODS
 from vicinal.tables.reading import read_table
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
+from vicinal.tables.text_files import ReadOptions
 from vicinal.tables.training_table import (
     ColumnRoles,
     class_labels,
@@ -79,6 +77,7 @@ class Standing:
     timed_out: bool
 
 
+@with_reading_options
 def compare(
     train: TrainFile,
     target: Target,
@@ -88,9 +87,8 @@ def compare(
     splits: Annotated[int, typer.Option(min=2, help="Outer folds, the same for all.")] = 5,
     group: GroupColumn = None,
     types: Types = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = None,
+    *,
+    reading: ReadOptions,
     max_time: MaxTime = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -114,9 +112,8 @@ def compare(
         text = f"{unknown[0]!r} is unknown; use {', '.join(METHODS)}"
         raise typer.BadParameter(text, param_hint="--methods")
     output, seconds = Output(as_json), seconds_of(max_time)
-    options = reading_of(separator, encoding, missing)
     with remarked_warnings(output):
-        table = read_table(train, [target] if group is None else [target, group], options)
+        table = read_table(train, [target] if group is None else [target, group], reading)
     kinds = kinds_of(types)
     for name, option in ((target, "--target"), (group, "--group"), *((k, "--type") for k in kinds)):
         require_column(table, name, option)

@@ -11,32 +11,30 @@ import typer
 from vicinal._typing import Document
 from vicinal.cli.options import (
     AsJson,
-    Encoding,
-    Missing,
     ModelPath,
     NewFile,
-    Separator,
     Unseen,
     ignores_unseen,
-    reading_of,
+    with_reading_options,
 )
 from vicinal.cli.output import Output, percent, remarked_warnings
 from vicinal.cli.predict import load_table_model, reading_for
 from vicinal.tables.reading import read_table
 from vicinal.tables.row_explanation import ExplainedNeighbor, ExplainedRow, explain_row
+from vicinal.tables.text_files import ReadOptions
 
 SHOWN_COLUMNS = 12
 
 
+@with_reading_options
 def explain(
     model: ModelPath,
     new: NewFile,
     row: Annotated[int, typer.Option(min=0, help="Which row of the table, from 0.")],
     neighbors: Annotated[int, typer.Option(min=1, help="How many neighbors are shown.")] = 5,
     unseen: Unseen = "ignore",
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = None,
+    *,
+    reading: ReadOptions,
     as_json: AsJson = False,
 ) -> None:
     """Explain one prediction: the neighbors, and what each column adds to each distance.
@@ -52,7 +50,7 @@ def explain(
     """
     output, ignore = Output(as_json), ignores_unseen(unseen)
     fitted = load_table_model(model)
-    options = reading_for(fitted, reading_of(separator, encoding, missing))
+    options = reading_for(fitted, reading)
     with remarked_warnings(output):
         frame = read_table(new, fitted.roles.names, options)
     if row >= len(frame):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import pandas as pd
 import typer
@@ -83,6 +86,32 @@ def reading_of(separator: str | None, encoding: str | None, missing: str | None)
         raise typer.BadParameter("use one character, or tab", param_hint="--separator")
     marks = () if missing is None else tuple(mark.strip() for mark in missing.split(","))
     return ReadOptions(separator, encoding, marks)
+
+
+def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with --separator, --encoding and --missing in place of its `reading`."""
+    hints = get_type_hints(command, include_extras=True)
+    shared = {"separator": Separator, "encoding": Encoding, "missing": Missing}
+    parameters = []
+    for parameter in signature(command).parameters.values():
+        if parameter.name == "reading":
+            parameters += [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option)
+                for name, option in shared.items()
+            ]
+        else:
+            hint = hints[parameter.name]
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hint))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        texts = [given.pop(name) for name in shared]
+        command(reading=reading_of(*texts), **given)
+
+    del run.__wrapped__  # whose parameters would be taken for those of run
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def kinds_of(types: list[str] | None) -> dict[str, ColumnKind]:

@@ -15,15 +15,12 @@ import typer
 
 from vicinal.cli.options import (
     AsJson,
-    Encoding,
-    Missing,
     ModelPath,
     NewFile,
-    Separator,
     Unseen,
     ignores_unseen,
-    reading_of,
     require_table_place,
+    with_reading_options,
 )
 from vicinal.cli.output import Output, ProgressBar, percent, remarked_warnings
 from vicinal.features.column_codes import NumberCode
@@ -56,6 +53,7 @@ OutFile = Annotated[
 Write: TypeAlias = Callable[[pd.DataFrame], None]
 
 
+@with_reading_options
 def predict(
     model: ModelPath,
     new: NewFile,
@@ -64,9 +62,8 @@ def predict(
         int, typer.Option(min=0, help="How many of the neighbors that decided are listed.")
     ] = 5,
     unseen: Unseen = "ignore",
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = None,
+    *,
+    reading: ReadOptions,
     safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
@@ -86,9 +83,9 @@ def predict(
     zcat new.csv.gz | vicinal predict model.vicinal - --out predicted.parquet
     """
     require_table_place(out, model, new)
-    output, options = Output(as_json), reading_of(separator, encoding, missing)
+    output = Output(as_json)
     ignore, fitted, hits = ignores_unseen(unseen), load_table_model(model), Hits()
-    _through(fitted, new, out, output, options, predictions(neighbors), hits, ignore, safe_cells)
+    _through(fitted, new, out, output, reading, predictions(neighbors), hits, ignore, safe_cells)
     if hits.rows:
         n = hits.rows.total()
         output.remark(
@@ -97,14 +94,14 @@ def predict(
         )
 
 
+@with_reading_options
 def transform(
     model: ModelPath,
     new: NewFile,
     out: OutFile = None,
     unseen: Unseen = "ignore",
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = None,
+    *,
+    reading: ReadOptions,
     safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
@@ -118,9 +115,9 @@ def transform(
     vicinal transform model.vicinal new.csv --out embedded.parquet
     """
     require_table_place(out, model, new)
-    output, options = Output(as_json), reading_of(separator, encoding, missing)
+    output = Output(as_json)
     ignore, fitted = ignores_unseen(unseen), load_table_model(model)
-    _through(fitted, new, out, output, options, coordinates, None, ignore, safe_cells)
+    _through(fitted, new, out, output, reading, coordinates, None, ignore, safe_cells)
 
 
 def _through(
