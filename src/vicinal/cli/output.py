@@ -17,7 +17,8 @@ from rich.table import Table
 
 from vicinal.features.column_codes import NumberCode
 from vicinal.features.column_encoding import ColumnEncoding
-from vicinal.tables.remarks import column_text, plain
+from vicinal.tables.remarks import column_text
+from vicinal.tables.writing import plain
 
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -168,16 +169,14 @@ def _destination(out: Path | None, output: Output) -> Iterator[Write]:
 
 
 def _json_list() -> Iterator[Write]:
-    begun = False
+    marks = chain(["["], repeat(",\n"))
 
     def write(table: pd.DataFrame) -> None:
-        nonlocal begun
         for record in json_records(table):
-            print(",\n" if begun else "[", json.dumps(record, ensure_ascii=False), sep="", end="")
-            begun = True
+            print(next(marks), json.dumps(record, ensure_ascii=False), sep="", end="")
 
     yield write
-    print("]" if begun else "[]")
+    print("[]" if next(marks) == "[" else "]")
 
 
 def reading_for(fitted: TableModel, options: ReadOptions) -> ReadOptions:

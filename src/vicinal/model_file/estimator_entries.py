@@ -336,8 +336,6 @@ REGRESSOR = Entry(
 TUNED = {"alpha": "alphas_", "gamma": "gammas_", "n_neighbors": "n_neighbors_"}
 """The settings that ANNSearchCV chooses, and where it keeps the values tried."""
 
-SEARCH_RESULTS = {"mean_test_score": "f", **{f"param_{name}": "fiu" for name in TUNED}}
-
 
 def _check_search(model: Any) -> None:
     if not isinstance(model.best_params_, dict) or set(model.best_params_) != set(TUNED):

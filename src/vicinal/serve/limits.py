@@ -89,14 +89,10 @@ def _host(header: bytes) -> str:
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """A receiver that gives the body first."""
-    given = False
+    first = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def again() -> MutableMapping[str, Any]:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return next(first, None) or await receive()
 
     return again
 

@@ -15,9 +15,10 @@ from vicinal._typing import Document, FloatArray, IndexArray, LabelArray, Table
 from vicinal.exceptions import TableError
 from vicinal.fitted_model import FittedModel, anatomy, plain_arrays
 from vicinal.tables.changing_table import with_rows, without_rows
-from vicinal.tables.remarks import column_documents, plain, remarks
+from vicinal.tables.remarks import column_documents, remarks
 from vicinal.tables.row_explanation import explain_row
 from vicinal.tables.table_model import TableCounts, TableModel
+from vicinal.tables.writing import plain
 from vicinal.voting.explanation import Explanation
 
 WARM_ROWS = 100

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import isfinite
-from typing import Any
-
-import numpy as np
 
 from vicinal._typing import Document
 from vicinal.features.column_codes import LevelCode, NumberCode
@@ -68,16 +64,3 @@ def _filled(encoding: ColumnEncoding) -> str:
         known = MISSING in code.levels
         return "a level of their own" if known else "taken as none of the known"
     return "filled with the median"
-
-
-def plain(value: object) -> Any:
-    """What JSON can hold, whatever a file of somebody else holds; NaN and infinity are null."""
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vicinal._typing import Document, Json
+from vicinal._typing import Document
 from vicinal.atomic_write import whole_file
 from vicinal.exceptions import TableError
 
@@ -87,14 +87,20 @@ def _lines_writer(file: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 def json_records(table: pd.DataFrame) -> Iterator[Document]:
     """Every row as what JSON can hold: no value, NaN and infinity are null."""
     for record in table.to_dict(orient="records"):
-        yield {name: _json_value(value) for name, value in record.items()}
+        yield plain(record)
 
 
-def _json_value(value: object) -> Json:
-    value = value.item() if isinstance(value, np.generic) else value
+def plain(value: object) -> Any:
+    """What JSON can hold, whatever a file of somebody else holds; NaN and infinity are null."""
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
     if isinstance(value, float):
         return value if isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 @contextmanager

@@ -225,6 +225,20 @@ class _PairsClassifierMixin(ClassifierMixin, BaseMetricLearner):
 
     threshold_: float
 
+    def _fit_pairs(
+        self,
+        pairs: object,
+        y: object,
+        calibration_params: Mapping[str, Any] | None,
+        learn: Callable[[FloatArray, LabelArray], None],
+    ) -> Self:
+        """Learn from pairs and their labels, and choose the threshold on the same pairs."""
+        calibration = dict(calibration_params or {})
+        self._validate_calibration_params(**calibration)
+        tuples, labels = self._prepare_inputs(pairs, y, "tuples")
+        learn(tuples, labels)
+        return self.calibrate_threshold(tuples, labels, **calibration)
+
     def predict(self, pairs: object) -> NDArray[np.intp]:
         """+1 or −1 for each pair (n_pairs,)."""
         check_is_fitted(self, "preprocessor_")

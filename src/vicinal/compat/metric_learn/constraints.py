@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from vicinal._typing import FloatArray, IndexArray, Seed
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 from vicinal.compat.metric_learn.deprecated import renamed
 from vicinal.exceptions import warn_user
 from vicinal.supervision import (
@@ -119,3 +119,25 @@ def wrap_pairs(X: FloatArray, constraints: PairIndices) -> tuple[FloatArray, NDA
     a, b, c, d = map(np.asarray, constraints)
     indices = np.concatenate([np.column_stack([a, b]), np.column_stack([c, d])])
     return X[indices], np.repeat([1, -1], [len(a), len(c)])
+
+
+def _number(n_constraints: int | str | None, y: LabelArray) -> int:
+    return 20 * len(np.unique(y)) ** 2 if n_constraints is None else int(n_constraints)
+
+
+def drawn_pairs(
+    X: FloatArray, y: LabelArray, n_constraints: int | str | None, seed: Seed
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Pairs of samples (n_pairs, 2, d), ``n_constraints`` of either kind, and their labels ±1."""
+    found = Constraints(y).positive_negative_pairs(_number(n_constraints, y), random_state=seed)
+    return wrap_pairs(X, found)
+
+
+def drawn_quadruplets(
+    X: FloatArray, y: LabelArray, n_constraints: int | str | None, seed: Seed
+) -> FloatArray:
+    """Quadruplets of samples (n_quadruplets, 4, d): two of one class, two of different ones."""
+    found = Constraints(y).positive_negative_pairs(
+        _number(n_constraints, y), same_length=True, random_state=seed
+    )
+    return X[np.column_stack(found)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +14,8 @@ from sklearn.utils import check_array
 
 from vicinal._typing import FloatArray, LabelArray, Seed
 from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _PairsClassifierMixin
+from vicinal.compat.metric_learn.constraints import drawn_pairs
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
-from vicinal.compat.metric_learn.drawn import drawn_pairs
 from vicinal.compat.metric_learn.starts import starting_metric
 from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_indices
 from vicinal.learners import itml as native
@@ -127,11 +128,7 @@ class ITML(_PairsClassifierMixin, MahalanobisMixin):
         calibration_params : dict, default=None
             Arguments of ``calibrate_threshold``.
         """
-        calibration = dict(calibration_params or {})
-        self._validate_calibration_params(**calibration)
-        tuples, labels = self._prepare_inputs(pairs, y, "tuples")
-        _learn(self, tuples, labels, bounds)
-        return self.calibrate_threshold(tuples, labels, **calibration)
+        return self._fit_pairs(pairs, y, calibration_params, partial(_learn, self, bounds=bounds))
 
 
 class ITML_Supervised(TransformerMixin, MahalanobisMixin):

@@ -9,8 +9,8 @@ from sklearn.base import TransformerMixin
 
 from vicinal._typing import FloatArray, Seed
 from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _QuadrupletsClassifierMixin
+from vicinal.compat.metric_learn.constraints import drawn_quadruplets
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
-from vicinal.compat.metric_learn.drawn import drawn_quadruplets
 from vicinal.compat.metric_learn.starts import starting_metric
 from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_indices
 from vicinal.learners import lsml as native

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from vicinal._typing import FloatArray, LabelArray, Seed
 from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _PairsClassifierMixin
+from vicinal.compat.metric_learn.constraints import drawn_pairs
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
-from vicinal.compat.metric_learn.drawn import drawn_pairs
 from vicinal.compat.metric_learn.starts import starting_metric
 from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_indices
 from vicinal.exceptions import warn_user
@@ -92,11 +93,7 @@ class SDML(_PairsClassifierMixin, MahalanobisMixin):
         self, pairs: object, y: object, calibration_params: Mapping[str, Any] | None = None
     ) -> Self:
         """Learn from pairs (+1 similar, −1 dissimilar) and choose the threshold on them."""
-        calibration = dict(calibration_params or {})
-        self._validate_calibration_params(**calibration)
-        tuples, labels = self._prepare_inputs(pairs, y, "tuples")
-        _learn(self, tuples, labels)
-        return self.calibrate_threshold(tuples, labels, **calibration)
+        return self._fit_pairs(pairs, y, calibration_params, partial(_learn, self))
 
 
 class SDML_Supervised(TransformerMixin, MahalanobisMixin):
