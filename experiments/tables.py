@@ -118,7 +118,7 @@ def long_csv(summary: Summary) -> str:
 
 
 def ranks_csv(comparison: Comparison) -> str:
-    """One line a method: its mean rank, and the champion's duel against it.
+    """One line per method: its mean rank, and the champion's duel against it.
 
     Parameters
     ----------

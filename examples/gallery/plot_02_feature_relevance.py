@@ -4,7 +4,7 @@ Which features matter: ten columns of noise
 
 The Euclidean distance counts every column. Here the wines get ten columns of random
 numbers: plain nearest neighbors suffer, and a learned metric gives most of them little
-weight. It is no oracle: from few rows, some noise looks like a signal.
+weight. It is not an oracle: from few rows, some noise looks like a signal.
 """
 
 # %%

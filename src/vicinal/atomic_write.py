@@ -18,7 +18,7 @@ LEAST_SPACE = 100_000
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary name to write to; it becomes `path` at the end, or is removed on any error.
 
     The new file is in the same folder, so that renaming it is one step: at no moment is there a
@@ -49,7 +49,7 @@ def whole_folder(path: str | os.PathLike[str], sign: str) -> Iterator[Path]:
 
     A folder that is there already is replaced if it is empty or holds a file named `sign`, which
     says that it was written like this before; any other is refused with an OSError. What a killed
-    process has left behind is removed, as by :func:`whole_file`.
+    process has left behind is removed, as by :func:`atomic_write`.
     """
     target = Path(os.path.realpath(path))
     check_folder(target, sign)
@@ -86,7 +86,7 @@ def check_folder(path: str | os.PathLike[str], sign: str) -> None:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Raise OSError if :func:`whole_file` could not write there: better known before the work."""
+    """Raise OSError if :func:`atomic_write` could not write there: better known before the work."""
     target = _resolved(path)
     unfinished, lock = _locked_temporary(target)
     os.close(lock)

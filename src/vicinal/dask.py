@@ -114,7 +114,7 @@ def _part(part: pd.DataFrame, model: Model, work: ChunkWork) -> pd.DataFrame:
 
 
 def _answers(model: Model, part: pd.DataFrame, work: ChunkWork) -> pd.DataFrame:
-    """What is computed of a part, with its index."""
+    """The results for a part, with its index."""
     if isinstance(model, TableModel):
         (table,) = map_chunks(model, [part], work, TableCounts())
     else:

@@ -10,11 +10,11 @@ import sys
 
 import pytest
 
-from vicinal.atomic_write import check_place, whole_file
+from vicinal.atomic_write import atomic_write, check_place
 
 
 def write(path, text="new"):
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(text)
 
 
@@ -32,7 +32,7 @@ def test_permissions_are_kept(tmp_path):
     path.write_text("old")
     for mode in (0o600, 0o400):
         path.chmod(mode)
-        with whole_file(path) as unfinished:
+        with atomic_write(path) as unfinished:
             assert stat.S_IMODE(unfinished.stat().st_mode) == 0o600  # also while it is written
             unfinished.write_text("new")
         assert path.read_text() == "new"
@@ -85,8 +85,8 @@ def test_a_folder_that_cannot_be_written_to_is_known_before(tmp_path):
 
 KILLED = """
 import sys, time
-from vicinal.atomic_write import whole_file
-with whole_file(sys.argv[1]) as unfinished:
+from vicinal.atomic_write import atomic_write
+with atomic_write(sys.argv[1]) as unfinished:
     unfinished.write_text("half")
     print("written", flush=True)
     time.sleep(60)

@@ -1,4 +1,4 @@
-"""What votes for classes add to a model that votes."""
+"""Effective neighbors and further rows of a committee that votes for classes."""
 
 from __future__ import annotations
 

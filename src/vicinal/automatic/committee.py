@@ -95,7 +95,7 @@ def eligible(ranked: Sequence[Candidate]) -> list[Candidate]:
 
 @dataclass(frozen=True)
 class Judge:
-    """What candidates are judged by: rows, folds, and the metrics and forests of every fold."""
+    """Rows, folds, and the metrics and forests per fold, by which candidates are judged."""
 
     samples: Samples
     folds: Sequence[Fold]

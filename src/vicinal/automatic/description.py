@@ -47,7 +47,7 @@ def describe_numbers(model: ANNRegressor) -> str:
 
 
 def _description(model: ANNClassifier | ANNRegressor, targets: str, scores: Sequence[str]) -> str:
-    """What was tried, the scores, and what was chosen."""
+    """The lines about what was tried, the scores, and what was chosen."""
     results = model.cv_results_
     n_metrics = len(set(zip(results["configuration"], results["iterate"], strict=True)))
     n_tried, n, d = len(results["vote"]), model.n_samples_fit_, model.n_features_in_

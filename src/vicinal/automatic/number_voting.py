@@ -1,4 +1,4 @@
-"""What votes for numbers add to a model that votes."""
+"""Prediction, intervals and further rows of a committee that averages numbers."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class TunedModel(MetricLearner, auto_wrap_output_keys=None):  # type: ignore[cal
         return tags
 
     def _described(self, encoded: EncodedSamples, given: FitInput) -> FitInput:
-        """The input with the columns that the user knows; a warning where one names the rows."""
+        """The input with the user's own columns; a warning where one of them names the rows."""
         if encoded.encoder is not None:
             return replace(given, attributes=encoded.encoder.input_attributes)
         names: Any = given.attributes.get("feature_names_in_")

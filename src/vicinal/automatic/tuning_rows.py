@@ -1,4 +1,4 @@
-"""What tuning asks of the rows that it is done on: all that depends on what is predicted."""
+"""Interface of the rows that are tuned on: all that depends on classes or numbers."""
 
 from __future__ import annotations
 

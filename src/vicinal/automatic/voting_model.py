@@ -51,11 +51,11 @@ class VotingModel:
         raise NotImplementedError
 
     def _strength(self) -> float:
-        """How strongly predictions are calibrated."""
+        """The strength of the calibration of predictions."""
         raise NotImplementedError
 
     def _labels(self, rows: IndexArray) -> LabelArray:
-        """(k,) what training rows vote for, as the user knows it."""
+        """(k,) the labels or numbers that training rows vote for, as they were given."""
         raise NotImplementedError
 
     def _stated(self, p: FloatArray) -> tuple[object, dict[object, float]]:
@@ -273,7 +273,7 @@ class VotingModel:
 
     @property
     def _expansion(self) -> Expansion:
-        """What makes the columns that the metrics are about."""
+        """The map from features to the columns that the metrics are about."""
         hats = None if self.knots_ is None else HatBasis(self.knots_)
         kernel = None
         if self.landmarks_ is not None and self.kernel_scales_ is not None:

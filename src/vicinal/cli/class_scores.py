@@ -30,7 +30,7 @@ def score_lines(name: str, scores: Document, plain: Document) -> list[str]:
 
 
 def rare_class(scores: Document) -> str | None:
-    """Which class is rare, if one is."""
+    """The rarest class, if it is rare."""
     there = [one for one in scores["classes"] if one["rows"]]
     rarest = min(there, key=lambda one: one["rows"])
     if rarest["rows"] * len(there) >= RARE_SHARE * scores["rows"]:

@@ -52,7 +52,7 @@ class MethodTrial:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the methods are compared on."""
+    """The table, the roles of its columns and the seed that methods are compared on."""
 
     table: pd.DataFrame
     roles: ColumnRoles

@@ -113,7 +113,7 @@ def _write_store(fitted: TableModel, to: str, out: Path, **options: Any) -> Docu
 
 
 def _cost(replaced: Document | None) -> list[str]:
-    """What a committee loses by being replaced by one map."""
+    """Lines about the accuracy that a committee loses where one map replaces it."""
     if replaced is None:
         return []
     before, after = (

@@ -55,7 +55,7 @@ JUDGING_SHARE = 0.25
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What was asked for on the command line."""
+    """The options of ``vicinal fit``."""
 
     train: Path
     target: str
@@ -88,7 +88,7 @@ class FitRequest:
 
     @property
     def reading(self) -> ReadOptions:
-        """How the tables are read: names and groups as they are written."""
+        """Options for reading the tables: names and groups stay as they are written."""
         options = reading_of(self.separator, self.encoding, self.missing)
         names = [name for name in (self.id_column, self.group_column) if name is not None]
         return replace(options, as_text=names)
@@ -119,7 +119,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came out: the model, plain K-NN beside it, how long it took."""
+    """The result of a fit: the model, plain K-NN beside it, the time taken."""
 
     model: TableModel
     plain: TableModel
@@ -225,7 +225,7 @@ def _read_training(request: FitRequest, output: Output) -> pd.DataFrame:
 
 
 def _tell_plan(parts: Parts, output: Output) -> None:
-    """What will be done to each column, and the classes, before it is done."""
+    """Print, before the work, what will be done to each column, and the classes."""
     for line in column_lines(parts.train.encoder.columns_):
         output.say(line)
     if parts.train.task == "regression":

@@ -66,7 +66,7 @@ def _classes(fitted: TableModel) -> tuple[list[object], list[int]]:
 
 
 def _lines(facts: object) -> list[str]:
-    """What the writer says about the fit; entries that are not what they should be are left out."""
+    """Lines about the fit, as its writer tells it; entries of an unexpected type are left out."""
     lines = []
     accuracy, plain = (_share(facts, f"{kind}cross_validated_accuracy") for kind in ("", "plain_"))
     if accuracy is not None:

@@ -80,7 +80,7 @@ Types = Annotated[
 
 
 def reading_of(separator: str | None, encoding: str | None, missing: str | None) -> ReadOptions:
-    """How files are read; a separator that is not one character is a usage error."""
+    """Options for reading files; a separator that is not one character is a usage error."""
     separator = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator)
     if separator is not None and len(separator) != 1:
         raise typer.BadParameter("use one character, or tab", param_hint="--separator")

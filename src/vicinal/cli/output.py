@@ -93,7 +93,7 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def visible(text: str) -> str:
-    r"""Characters that a terminal would obey as \\x1b and the like; lines stay lines.
+    r"""The text with control characters written out, as \\x1b; line ends stay.
 
     These are control characters, marks that change the direction of text, and halves of surrogate
     pairs, which stand for bytes of a file name that are not UTF-8.

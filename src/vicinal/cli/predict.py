@@ -68,7 +68,7 @@ def predict(
     safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict new rows: class and probabilities, or number and interval, and who decided.
+    """Predict new rows: class and probabilities, or number and interval, and the deciding neighbors.
 
     Columns are found by name, in any order. Neighbors are named by the id column of the training
     table, or by their row numbers in it, from 0. If the new table has the target column too, the
@@ -158,7 +158,7 @@ def _through(
 
 @contextmanager
 def _destination(out: Path | None, output: Output) -> Iterator[Write]:
-    """What writes the next rows to the file, or to stdout as CSV or one JSON list."""
+    """A function that writes the next rows to the file, or to stdout as CSV or one JSON list."""
     if out is not None:
         with table_writer(out) as write:
             yield write
@@ -180,7 +180,7 @@ def _json_list() -> Iterator[Write]:
 
 
 def reading_for(fitted: TableModel, options: ReadOptions) -> ReadOptions:
-    """How new rows are read: numbers where training had them, all else as it is written."""
+    """Options for reading new rows: numbers where training had them, all else as it is written."""
     numbers = [
         e.name for e in fitted.columns if isinstance(e.code, NumberCode) and not e.code.is_text
     ]

@@ -1,4 +1,4 @@
-"""What each feature adds to the distance between two embeddings."""
+"""Contributions of each feature to the distance between two embeddings."""
 
 from __future__ import annotations
 

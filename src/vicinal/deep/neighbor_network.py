@@ -1,4 +1,4 @@
-"""What the estimators of networks share: from a table to embeddings, and their votes."""
+"""Base of the estimators of networks: from a table to embeddings, and their votes."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         raise NotImplementedError
 
     def _quality(self, Z: FloatArray, y: Any, Q: FloatArray, u: Any, temperature: float) -> float:
-        """How well embeddings Z of targets y vote for embeddings Q of targets u."""
+        """The score of votes of embeddings Z of targets y for embeddings Q of targets u."""
         raise NotImplementedError
 
     def _first_temperature(self, Z: torch.Tensor) -> float:

@@ -1,4 +1,4 @@
-"""What losses of embeddings share: a distance, a temperature that divides it, normalization."""
+"""Base of losses of embeddings: a distance, a temperature that divides it, normalization."""
 
 from __future__ import annotations
 

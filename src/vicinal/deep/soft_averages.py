@@ -54,7 +54,7 @@ DISTANCES = {
 
 @dataclass(frozen=True)
 class AverageRule:
-    """What is averaged for every anchor, and how."""
+    """The distances that are averaged for every anchor, and the exponents."""
 
     alpha: float
     """Exponent of the similar side; any real number, 0, ±inf."""
@@ -67,7 +67,7 @@ class AverageRule:
 
 @dataclass(frozen=True)
 class RowAverages:
-    """What the distances of every anchor are reduced to; zeros where a set is empty."""
+    """The averages of the distances of every anchor; zeros where a set is empty."""
 
     s: Tensor
     """(b,) b(α; {d_ij : j ∈ S_i})."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from vicinal.atomic_write import whole_file
+from vicinal.atomic_write import atomic_write
 from vicinal.exceptions import missing_extra
 from vicinal.export.affine import transform_steps
 
@@ -53,7 +53,7 @@ def to_faiss(
     else:
         index = faiss.IndexIDMap(index)
         index.add_with_ids(Z, _as_ids(ids, len(Z)))
-    with whole_file(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(faiss.serialize_index(index).tobytes())  # FAISS hides a full disk
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from vicinal._typing import FloatArray
-from vicinal.atomic_write import whole_file
+from vicinal.atomic_write import atomic_write
 from vicinal.exceptions import missing_extra
 from vicinal.export.affine import AffineMap, composed, transform_steps, working_dtype
 from vicinal.version import __version__
@@ -59,7 +59,7 @@ def to_onnx(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
     )
     onnx.checker.check_model(graph, full_check=True)
-    with whole_file(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(graph.SerializeToString())
 
 
@@ -132,10 +132,10 @@ def to_npy(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
-        with whole_file(folder / f"{name}.npy") as temporary, open(temporary, "wb") as file:
+        with atomic_write(folder / f"{name}.npy") as temporary, open(temporary, "wb") as file:
             np.save(file, array, allow_pickle=False)
     # The card comes last: where it is, the arrays are.
-    with whole_file(folder / "card.json") as temporary:
+    with atomic_write(folder / "card.json") as temporary:
         names = feature_names
         if names is None:
             names = getattr(model, "feature_names_in_", None)

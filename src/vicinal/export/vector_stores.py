@@ -276,7 +276,7 @@ def _write_hnswlib(table: VectorTable, folder: Path) -> None:
 
 
 def _write_names(table: VectorTable, folder: Path) -> None:
-    """What the row numbers of an index mean."""
+    """Write the names that the row numbers of an index stand for."""
     names: dict[str, NDArray[np.generic] | None] = {"ids": table.ids, "labels": table.labels}
     for name, values in names.items():
         if values is not None:

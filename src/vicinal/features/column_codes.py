@@ -30,7 +30,7 @@ EPOCH = datetime(1970, 1, 1)
 
 
 class ColumnCode(Protocol):
-    """What becomes of the values of a column."""
+    """Rule by which the values of a column become features."""
 
     kind: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""What is done to one column of a table, chosen from its training values."""
+"""Encoding of one column of a table, chosen from its training values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ID_NAME = re.compile(r"(.*[_\W])?(id|index|key|nr|no|uuid|guid)|unnamed: ?\d+", 
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """What is done to one column.
+    """Encoding of one column.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class ColumnPlanner:
     max_levels: int
 
     def encoding(self, column: Column, kind: ColumnKind | None) -> ColumnEncoding:
-        """What is done to a column; its kind is found out where it is None."""
+        """The encoding of a column; its kind is found out where it is None."""
         code = self._code(column, kind)
         if code.kind in ("number", "date"):
             column = column.without_marks()

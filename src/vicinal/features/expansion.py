@@ -26,7 +26,7 @@ class Expansion:
 
     @classmethod
     def of(cls, X: FloatArray, members: Collection[str]) -> Expansion:
-        """What members of these kinds need of the samples X (n, d)."""
+        """The functions of the samples X (n, d) that members of these kinds need."""
         return cls(
             X.shape[1],
             HatBasis.of(X) if "hat" in members and worth_expanding(X) else None,

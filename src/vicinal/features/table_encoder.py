@@ -254,7 +254,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return EncodedTable(features, unseen, missing)
 
     def restore(self, X: FloatArray) -> dict[str, LabelArray]:
-        """What the features X (n, e) were made of: column → (n,) values, of columns in use.
+        """The values that features X (n, e) were made of: column → (n,) values, of columns in use.
 
         Missing values are restored as what they were filled with, unless a feature marks them; of
         columns by target statistics, a level that has such statistics.

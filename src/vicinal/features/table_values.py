@@ -90,7 +90,7 @@ class Column:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the texts of a column write numbers: the mark of the decimals and one unit, if any."""
+    """The form of the numbers in a column of texts: their decimal mark, and one unit, if any."""
 
     decimal: str = "."
     unit: str = ""

@@ -31,7 +31,7 @@ WORTH_A_DEVICE = 20_000
 
 
 def choose_backend(backend: str, n: int) -> str:
-    """What "auto" means for n rows: "cuda" where the user already works with a GPU, or "numba".
+    """The backend of "auto" for n rows: "cuda" where the user already works with a GPU, or "numba".
 
     PyTorch is never imported to find out: without it, "cuda" must be asked for by name.
     """

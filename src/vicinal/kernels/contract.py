@@ -124,7 +124,7 @@ class SweepResult:
 
 
 class Kernel(Protocol):
-    """Bound to the comparisons of n points; knows distances and soft averages, but no losses.
+    """Soft averages and Laplacians of n points, whose comparisons are given once; no losses.
 
     Everything that an objective needs is in the sums of one sweep: over rows that have two soft
     averages of distances (`sweep`), or averages of targets, weighted by distance (`sweep_targets`).
@@ -228,7 +228,7 @@ def hinge_losses(
 
 
 class PushKernel(Protocol):
-    """Bound to the targets of n points; knows distances and hinges, no weights, no pull."""
+    """The push of n points away from targets that are given once; no weights, no pull."""
 
     def sweep(
         self,
@@ -266,7 +266,7 @@ class PairKernel(Protocol):
 
 
 class HostKernel:
-    """What kernels that compute with NumPy arrays have in common."""
+    """Base of the kernels that compute with NumPy arrays."""
 
     half_is_cheaper = True
 

@@ -32,7 +32,7 @@ class _Limit:
                 self._limiter = self._controller.limit(limits=1, user_api="blas")
 
     def leave(self, visitor: object) -> None:
-        """Lift the limit if nobody else is inside; also one that an interrupt left in place."""
+        """Lift the limit where this was the last use; also one that an interrupt left in place."""
         with self._lock:
             self._inside.discard(visitor)
             if not self._inside and self._limiter is not None:

@@ -357,7 +357,7 @@ class BoostMetric(TripletLearner):
     def _stop_reason(
         self, boosting: Boosting, eigenvalue: float, history: list[float], tol: float
     ) -> str:
-        """Why to stop, or nothing."""
+        """The reason to stop, or None."""
         trace = float(boosting.weights.sum())
         if eigenvalue <= self.v or (trace > 0 and (eigenvalue - self.v) * trace <= tol):
             return "gradient"

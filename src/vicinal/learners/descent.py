@@ -55,7 +55,7 @@ def fit_callback(
     n_iter_before: int,
     to_components: Callable[[FloatArray], FloatArray],
 ) -> Callable[[Progress], bool | None] | None:
-    """The solver's callback that feeds the user's callback and the log; None if nobody listens."""
+    """The solver's callback that feeds the user's callback and the log; None without both."""
     if callback is None and not verbose:
         return None
     listener = None if callback is None else _of_one_argument(callback)

@@ -218,7 +218,7 @@ class Constraints:
 
 @dataclass(frozen=True)
 class Projected:
-    """Where the projections ended."""
+    """The end of the projections."""
 
     A: FloatArray
     multiplier: FloatArray

@@ -43,7 +43,7 @@ class CommonParts(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class RowConfiguration:
-    """Which rows are compared, and what is made of them."""
+    """The rows that are compared, and what is computed of their distances."""
 
     similar: Any = "all"
     dissimilar: Any = "all"

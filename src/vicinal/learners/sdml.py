@@ -28,7 +28,8 @@ from vicinal.objective.parametrization import Metric
 from vicinal.supervision import Pairs, sample_pairs
 
 INEXACT = 1e-2
-"""How far M⁻¹ may be beyond the bounds of the dual problem, relative to K: more is no solution."""
+"""How far M⁻¹ may be beyond the bounds of the dual problem, relative to K; with more there is
+no solution."""
 
 
 class SDML(PairLearner):

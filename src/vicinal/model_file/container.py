@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vicinal._typing import Document, Json
-from vicinal.atomic_write import whole_file
+from vicinal.atomic_write import atomic_write
 from vicinal.exceptions import ModelFileError
 
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
@@ -67,7 +67,7 @@ def write_container(path: Path, document: Document, arrays: Arrays) -> None:
             f"{len(text):,} characters, at most about {MAX_HEADER // 2:,}"
         )
     data = save(dict(arrays), metadata={KEY: text})
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(data)
 
 
@@ -131,7 +131,7 @@ def _bytes(array: NDArray[np.generic]) -> memoryview:
 
 @dataclass(frozen=True)
 class Tensor:
-    """Where a tensor is: bytes [begin, end) behind the header."""
+    """The place of a tensor: bytes [begin, end) behind the header."""
 
     name: str
     dtype: np.dtype[np.generic]

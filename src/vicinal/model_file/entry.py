@@ -35,7 +35,7 @@ def no_check(model: object) -> None:
 
 @dataclass(frozen=True)
 class Entry:
-    """How objects of a class are stored.
+    """Rule by which objects of a class are stored.
 
     Parameters
     ----------

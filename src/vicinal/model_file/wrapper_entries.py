@@ -273,7 +273,7 @@ PLAN = ("name", "kind", "n_rows", "n_missing", "fill", "mean", "scale", "categor
 
 
 def _table_estimator(value: object, sizes: Sizes) -> None:
-    """One of the estimators that a table model knows how to question."""
+    """An estimator that a table model can hold."""
     FittedEstimator((*OLD_TABLE_ESTIMATORS, "ANNRegressor"))(value, sizes)
 
 

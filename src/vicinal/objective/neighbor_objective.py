@@ -23,7 +23,7 @@ SweepAt: TypeAlias = Callable[[Array, Array, bool], SweepResult]
 
 @dataclass(frozen=True)
 class RowObjective:
-    """What objectives that are sums over rows, of what a kernel finds for each, have in common."""
+    """Base of the objectives that are sums over rows of what a kernel finds for each."""
 
     X: Array
     """(n, d) the samples, sorted by class, centered; from the kernel's ``asarray``."""

@@ -14,7 +14,7 @@ SMALLEST_VARIANCE = 0.01
 
 
 class Parametrization(Protocol):
-    """How solver parameters become a metric, and the metric's gradient becomes theirs."""
+    """Map from solver parameters to a metric, and from the gradient of the metric to theirs."""
 
     def factor(self, params: FloatArray) -> FloatArray:
         """L with M = LᵀL."""

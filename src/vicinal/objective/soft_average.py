@@ -189,7 +189,7 @@ def gamma_for_k(values: ArrayLike, k: float, *, largest: bool = False) -> float:
 
 
 def k_for_gamma(values: ArrayLike, gamma: float) -> float:
-    r"""How many neighbors γ amounts to: the inverse of `gamma_for_k`.
+    r"""The number of neighbors that γ amounts to: the inverse of `gamma_for_k`.
 
     The real number k in [1, n] for which the mean of the k smallest values (γ > 0) or of the k
     largest (γ < 0), interpolated as in `gamma_for_k`, is b(γ) (paper Lemma 3). With

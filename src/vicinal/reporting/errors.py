@@ -115,7 +115,7 @@ def learner_neighbors(used: RowSides, sides: Sides) -> NeighborsUsed:
 
 @dataclass(frozen=True)
 class Sides:
-    """How a learner averages: exponents, and how many of the class are similar."""
+    """The averages of a learner: exponents, and how many of the class are similar."""
 
     alpha: float
     gamma: float

@@ -38,7 +38,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Headline:
-    """How good the model is: the learned metric, plain K-NN and the majority class, in order."""
+    """The quality of the model: the learned metric, plain K-NN and the majority class, in order."""
 
     protocol: str
     """What the rows are that the accuracies were measured on, and what to keep in mind."""
@@ -151,7 +151,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was tried, and how the objective went down."""
+    """The settings tried, and the descent of the objective."""
 
     surfaces: tuple[Surface, ...]
     curves: tuple[Curve, ...]
@@ -189,7 +189,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Errors:
-    """Where the model errs, over the rows of the headline."""
+    """The errors of the model on the rows of the headline."""
 
     confusion: IndexArray
     """(c, c) rows true, columns predicted."""
@@ -206,7 +206,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class NeighborsUsed:
-    """How many neighbors count (Lemma 3): one histogram per side, none where K is a constant."""
+    """Numbers of neighbors that count (Lemma 3): a histogram per side, none where K is constant."""
 
     histograms: tuple[Histogram, ...]
     note: str

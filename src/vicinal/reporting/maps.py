@@ -23,7 +23,7 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True)
 class VoterCounts:
-    """How many neighbors decide in the model."""
+    """The numbers of neighbors that decide in the model."""
 
     most: int
     fewer_too: bool = False

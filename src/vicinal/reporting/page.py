@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from vicinal._typing import Json, Table
-from vicinal.atomic_write import whole_file
+from vicinal.atomic_write import atomic_write
 from vicinal.reporting.examine import examine
 from vicinal.reporting.findings import Findings
 from vicinal.reporting.provenance import Lines
@@ -136,7 +136,7 @@ def report(
         reasons=reasons,
     )
     target = Path(path)
-    with whole_file(target) as unfinished:
+    with atomic_write(target) as unfinished:
         unfinished.write_text(page(findings), encoding="utf-8", newline="\n")
     return target
 
@@ -215,5 +215,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """What a browser computes of the text of an element."""
+    """The digest that a browser computes of the text of an element."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -19,7 +19,7 @@ Lines = Mapping[str, str | Sequence[str]]
 def provenance(
     fitted: FittedModel, given: Lines | None, shapes: Mapping[str, tuple[int, int]], classes: Lines
 ) -> tuple[Fact, ...]:
-    """What the caller says, then the data, the settings, the versions and the date.
+    """The caller's entries, then the data, the settings, the versions and the date.
 
     Parameters
     ----------

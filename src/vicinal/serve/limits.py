@@ -1,4 +1,4 @@
-"""What a request has to pass before it is read: size, host, token."""
+"""Checks of a request before it is read: its size, its host, its token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests and answers consist of."""
+"""Schemas of requests and answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_WHOLE = 2**63 - 1
 
 
 class SentRows(BaseModel):
-    """Rows by column name."""
+    """Rows of a request, by column name."""
 
     model_config = ConfigDict(extra="forbid")
     rows: Annotated[list[Row], Field(min_length=1)]
@@ -63,7 +63,7 @@ class RowNames(BaseModel):
 
 
 class ErrorMessage(BaseModel):
-    """What was wrong with a request."""
+    """The reason why a request was refused."""
 
     error: str
 

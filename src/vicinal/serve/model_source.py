@@ -29,7 +29,7 @@ class LoadedModel:
 
 
 class ModelSource:
-    """The current model of a file; reading and changing it never disturbs who uses the last one.
+    """The current model of a file; requests that use an earlier one are not disturbed by changes.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class ServedModel(Protocol):
         """The same with their part in the vote, and what each column adds to the distance."""
 
     def info(self) -> Document:
-        """What the model is, and its columns."""
+        """Facts about the model, and its columns."""
 
     def add_rows(self, frame: pd.DataFrame) -> ServedModel:
         """A model in which these rows, with their targets, vote too."""

@@ -87,7 +87,7 @@ def _minimize(search: _Search, max_iter: int) -> None:
 
 
 class _Search:
-    """What SciPy calls: it scales, remembers the last evaluation, and reports each iteration."""
+    """Functions for SciPy to call: they scale, keep the last evaluation, and report iterations."""
 
     def __init__(self, run: Run, base: Point, length: float) -> None:
         self._run = run

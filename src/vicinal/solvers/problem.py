@@ -1,4 +1,4 @@
-"""What a solver may know of the problem it minimizes, and what it returns."""
+"""Interface of a problem as solvers see it, and the solution that they return."""
 
 from __future__ import annotations
 

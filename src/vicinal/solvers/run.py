@@ -22,7 +22,7 @@ FIRST_MOVE = 0.1
 """The first step moves θ by this fraction of its norm: no step size is asked of the user."""
 
 SHORTEST_MOVE = 1e-12
-"""A move by less than this fraction of θ (or the precision of its dtype) is no move."""
+"""A move by less than this fraction of θ (or the precision of its dtype) counts as none."""
 
 BOTTOM = 1e50
 """An objective this many times below its first value is taken to have no minimum."""
@@ -105,7 +105,7 @@ class Run:
         self.scale = max(self.scale, norm(point.params))
 
     def keep(self, point: Point) -> None:
-        """Remember a point that is no iterate, if it is the best."""
+        """Remember a point that is not an iterate, if it is the best."""
         if point.value < self.best.value:
             self.accept(point)
 

@@ -178,7 +178,7 @@ class Tangent(NamedTuple):
     exact: float
 
     def error_at(self, other: Tangent) -> float:
-        """How far this tangent is from J at the other point."""
+        """The distance of this tangent from J at the other point."""
         reached = self.value + float(np.vdot(self.gradient, other.params - self.params))
         return abs(other.exact - reached)
 

@@ -1,4 +1,4 @@
-"""When a run has converged: one rule, so that ``tol`` means the same in every solver.
+"""The stopping rule: one for all solvers, so that ``tol`` means the same in each.
 
 Both tests are free of units. Neither the objective's scale (J or 10¹²·J) nor the parameters' scale
 (θ in metres or in millimetres) changes the iteration at which a run stops.
@@ -13,7 +13,7 @@ import numpy as np
 from vicinal.solvers.problem import StopReason
 
 WINDOW = 5
-"""Iterations over which the decrease is averaged: one short step alone is no convergence."""
+"""Iterations over which the decrease is averaged: one short step alone is not convergence."""
 
 EPS = float(np.finfo(np.float64).eps)
 

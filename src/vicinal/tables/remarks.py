@@ -1,4 +1,4 @@
-"""What is told about models and rows: documents for programs, remarks for people."""
+"""Descriptions of models and of unusual rows: documents for programs, remarks for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vicinal.tables.table_model import TableCounts, TableModel
 
 
 def column_text(encoding: ColumnEncoding) -> str:
-    """What is done to a column."""
+    """Text on what is done to a column."""
     return str(encoding) if encoding.is_used else f"dropped: {encoding}"
 
 
@@ -36,7 +36,7 @@ def column_documents(columns: Sequence[ColumnEncoding]) -> list[Document]:
 
 
 def remarks(model: TableModel, names: Sequence[str], counts: TableCounts) -> Iterator[str]:
-    """What was done to new rows beyond the ordinary."""
+    """Remarks on what was unusual in new rows."""
     for encoding in model.columns:
         missing = counts.missing[encoding.name]
         if missing:
@@ -56,7 +56,7 @@ def remarks(model: TableModel, names: Sequence[str], counts: TableCounts) -> Ite
 
 
 def _filled(encoding: ColumnEncoding) -> str:
-    """What becomes of missing values of new rows."""
+    """Text on what is done to missing values of new rows."""
     code = encoding.code
     if isinstance(code, NumberCode):
         return f"filled with {code.fill:.6g}"

@@ -33,7 +33,7 @@ class ExplainedNeighbor:
 
 @dataclass(frozen=True)
 class ExplainedRow:
-    """What a row is said to be, and because of whom."""
+    """The prediction for a row, and the neighbors that it follows from."""
 
     prediction: object
     probabilities: dict[object, float]

@@ -37,7 +37,7 @@ class SampledTable:
 
 
 def rows_to_keep(path: Path, max_rows: int | None) -> int | None:
-    """How many rows are kept: as many as asked for, or all (None) where they fit in memory."""
+    """The number of rows to keep: as many as asked for, or all (None) where they fit in memory."""
     if max_rows is not None or path == STANDARD_INPUT or not path.is_file():
         return max_rows
     needed = path.stat().st_size * IN_MEMORY.get(path.suffix.lower(), 4)

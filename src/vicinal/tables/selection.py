@@ -47,7 +47,7 @@ GAMMAS = 2.0 ** np.arange(-3, 4)
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a model is fitted.
+    """Settings of a fit.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ def candidates(table: TrainingTable, settings: FitSettings) -> Iterator[Candidat
 
 
 def _too_few(rows: Rows, method: str, error: ValueError) -> str:
-    """Why a method cannot learn from a table that K-NN can: in the end, too few rows or groups."""
+    """The reason why a method cannot learn from a table that K-NN can: too few rows or groups."""
     labels, sizes = np.unique(rows.y, return_counts=True)
     facts, more = f"{sizes.min()} row(s)", "rows"
     rarest = labels[sizes.argmin()]

@@ -54,7 +54,7 @@ def map_chunks(
     hits: Hits | None = None,
     ignore_unseen: bool = True,
 ) -> Iterator[pd.DataFrame]:
-    """What is computed of each part of a table, in order, after a column that names the rows.
+    """The results for each part of a table, in order, after a column that names the rows.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def predictions(n_neighbors: int) -> ChunkWork:
 
 
 def coordinates(model: TableModel, X: FloatArray) -> dict[str, LabelArray]:
-    """Where Euclidean distances are the learned ones."""
+    """Coordinates in which Euclidean distances are the learned ones."""
     return {f"z{j}": column for j, column in enumerate(model.embed(X).T)}
 
 

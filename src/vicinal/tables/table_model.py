@@ -82,7 +82,7 @@ class NamedColumns(TransformerMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class TableCounts:
-    """What was not as in training, counted over all parts of a table.
+    """Counts, over all parts of a table, of what was not as in training.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class TableModel:
     provenance: Document = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse parts that do not fit together; they may come from somebody else's file."""
+        """Refuse parts that do not fit together: a file may come from a stranger."""
         features, rows = len(self.encoder.feature_columns_), len(self.ids)
         if self.fitted.estimator.n_features_in_ != features:
             raise ValueError(
@@ -238,7 +238,7 @@ class TableModel:
 
     @property
     def encoder(self) -> TableEncoder:
-        """What makes numbers of the columns."""
+        """The encoder that makes numbers of the columns."""
         (encoder,) = anatomy(self.estimator).preparation
         if not isinstance(encoder, TableEncoder):
             raise TypeError("the estimator does not begin with a TableEncoder")
@@ -246,7 +246,7 @@ class TableModel:
 
     @property
     def columns(self) -> list[ColumnEncoding]:
-        """What becomes of each column, in the order of the training table."""
+        """The encoding of each column, in the order of the training table."""
         return self.encoder.columns_
 
     @cached_property
@@ -343,7 +343,7 @@ class TableModel:
         return self.fitted.metric.embed(self.fitted.prepare(X))
 
     def values(self, X: FloatArray) -> Values:
-        """What encoded rows X (n, e) were made of: column → (n,) values in its own units."""
+        """The values behind encoded rows X (n, e): column → (n,) values in its own units."""
         return self.encoder.restore(X)
 
     def training_values(self, rows: IndexArray) -> Values:

@@ -40,7 +40,7 @@ LARGEST_WHOLE = 2**53
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is read, where that is not to be found out.
+    """Options for reading a file; what they leave open is found out.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file writes its rows."""
+    """The form of the rows of a text file."""
 
     encoding: str
     separator: str

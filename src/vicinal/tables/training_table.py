@@ -29,7 +29,7 @@ N_INTERVALS = 10
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """What columns are for, where they are not features like any other.
+    """Roles of the columns that are not features like any other.
 
     Attributes
     ----------

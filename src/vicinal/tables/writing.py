@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vicinal._typing import Document
-from vicinal.atomic_write import whole_file
+from vicinal.atomic_write import atomic_write
 from vicinal.exceptions import TableError
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -37,7 +37,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 @contextmanager
 def table_writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """What writes the next rows of a table; the file is there at the end, or not at all.
+    """A function that writes the next rows of a table; the file is complete at the end, or absent.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def table_writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
         The ending of the name decides the format.
     """
     opened = _writer(path)
-    with whole_file(path) as unfinished, opened(unfinished) as write:
+    with atomic_write(path) as unfinished, opened(unfinished) as write:
         yield write
 
 
@@ -91,7 +91,7 @@ def json_records(table: pd.DataFrame) -> Iterator[Document]:
 
 
 def plain(value: object) -> Any:
-    """What JSON can hold, whatever a file of somebody else holds; NaN and infinity are null."""
+    """The value as JSON can hold it, whatever its type; NaN and infinity are null."""
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
     if isinstance(value, dict):

@@ -73,7 +73,7 @@ def correct_votes(
     rule: Rule = "vote",
     backend: str = "auto",
 ) -> IndexArray:
-    """How many rows their K nearest voters classify correctly, for every K.
+    """The number of rows that their K nearest voters classify correctly, for every K.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ ProgressListener: TypeAlias = Callable[[str, float | None], None]
 
 @dataclass(frozen=True)
 class Deadline:
-    """When to stop: at a time, or when the user interrupts."""
+    """The end of a computation: at a time, or when the user interrupts."""
 
     end: float = np.inf
     interrupted: threading.Event = field(default_factory=threading.Event)
@@ -45,7 +45,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a computation is run. It changes the outcome only where the time runs out."""
+    """Time limit, threads and listener of a computation; only the limit changes the outcome."""
 
     deadline: Deadline = field(default_factory=Deadline)
     n_threads: int = 1
@@ -146,7 +146,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 @dataclass(frozen=True)
 class FitStage:
-    """One stage of a computation, which tells its progress and stops at the deadline."""
+    """One stage of a computation, which reports its progress and stops at the deadline."""
 
     name: str
     schedule: Schedule
@@ -162,7 +162,7 @@ class FitStage:
             )
 
     def callback(self, max_iter: int | None) -> FitCallback:
-        """The callback of a learner: after each iteration it tells, and stops at the deadline."""
+        """The callback of a learner: after each iteration it reports, and stops at the deadline."""
 
         def after_iteration(progress: FitProgress) -> bool:
             if max_iter is not None:

@@ -18,7 +18,7 @@ LEAST = 1e-15
 
 @dataclass(frozen=True)
 class ScoresOfClass:
-    """How well one class is recognized; None where that is not defined."""
+    """Scores of one class; None where they are not defined."""
 
     label: object
     rows: int

@@ -31,7 +31,7 @@ class Voters(Protocol):
 
     @property
     def prior_votes(self) -> float:
-        """How many rows the prior counts for in a vote."""
+        """The number of rows that the prior counts for in a vote."""
 
     @property
     def targets(self) -> FloatArray:

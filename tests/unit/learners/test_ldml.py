@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.utils.estimator_checks import check_estimator
 
-from vicinal.exceptions import ConvergenceWarning
 from vicinal.learners.ldml import LDML
 
 
@@ -18,10 +16,6 @@ def data():
     X = rng.standard_normal((90, 5))
     X[:, :2] += np.array([[0, 0], [3, 0], [0, 3]])[y]
     return X, y
-
-
-def test_scikit_learn_accepts_it():
-    check_estimator(LDML(), on_skip=None)
 
 
 def test_evidence(data):
@@ -39,12 +33,6 @@ def test_bias_is_the_threshold(data):
     i, j = np.triu_indices(90, 1)
     predicted = learner.predict_pairs(np.stack([X[i], X[j]], axis=1))
     assert (predicted == (y[i] == y[j])).mean() > 0.8
-
-
-def test_backends_agree(data):
-    fast, slow = (LDML(backend=backend, tol=1e-4).fit(*data) for backend in ("numba", "numpy"))
-    assert_allclose(fast.components_, slow.components_, rtol=1e-6, atol=1e-8)
-    assert_allclose(fast.bias_, slow.bias_, rtol=1e-8)
 
 
 @pytest.mark.parametrize("init", ["auto", "pca", "lda", "random"])
@@ -122,36 +110,6 @@ def test_units_do_not_matter(data):
     for factor in (1e-150, 1e150):
         scaled = LDML().fit(factor * X, y).components_ * factor
         assert_allclose(scaled.T @ scaled, M, rtol=1e-3, atol=1e-4 * np.abs(M).max())
-
-
-def test_float32_stays(data):
-    X, y = data
-    learner = LDML().fit(X.astype(np.float32), y)
-    assert learner.components_.dtype == np.float32
-    assert_allclose(learner.objective_, LDML().fit(X, y).objective_, rtol=1e-5)
-
-
-@pytest.mark.parametrize("solver", ["lbfgs", "pgd", "apg"])
-@pytest.mark.filterwarnings("ignore:LDML stopped after max_iter")
-def test_degenerate_data_gives_finite_numbers(data, solver):
-    X, y = data
-    hard = {
-        "constant column": np.c_[X, np.ones(90)],
-        "duplicated columns": np.c_[X, X],
-        "duplicated rows across classes": np.repeat(X[:30], 3, axis=0),
-        "one point": np.ones((90, 5)),
-        "few distinct points": np.repeat(X[:2], 45, axis=0),
-        "more features than samples": np.random.default_rng(1).standard_normal((15, 20)),
-    }
-    for A in hard.values():
-        learner = LDML(solver=solver, tol=0.01, max_iter=30).fit(A, y[: len(A)])
-        assert np.isfinite(learner.components_).all()
-        assert np.isfinite(learner.bias_)
-
-
-def test_warns_when_it_did_not_converge(data):
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        LDML(max_iter=2, tol=1e-9).fit(*data)
 
 
 @pytest.mark.parametrize(

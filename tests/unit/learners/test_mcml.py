@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.utils.estimator_checks import check_estimator
 
-from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning
+from vicinal.exceptions import ExcludedRowsWarning
 from vicinal.learners.mcml import MCML
 
 
@@ -20,10 +19,6 @@ def data():
     return X, y
 
 
-def test_scikit_learn_accepts_it():
-    check_estimator(MCML(), on_skip=None)
-
-
 def test_evidence(data):
     learner = MCML().fit(*data)
     assert learner.converged_
@@ -31,11 +26,6 @@ def test_evidence(data):
     assert np.all(np.diff(learner.history_) <= 0)
     assert learner.n_excluded_ == 0
     assert_array_equal(learner.classes_, [0, 1, 2])
-
-
-def test_backends_agree(data):
-    fast, slow = (MCML(backend=backend, tol=1e-3).fit(*data) for backend in ("numba", "numpy"))
-    assert_allclose(fast.components_, slow.components_, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("init", ["auto", "pca", "lda", "random"])
@@ -61,13 +51,6 @@ def test_units_do_not_matter(data):
         assert_allclose(scaled.T @ scaled, M, rtol=1e-3, atol=1e-4 * np.abs(M).max())
 
 
-def test_float32_stays(data):
-    X, y = data
-    learner = MCML().fit(X.astype(np.float32), y)
-    assert learner.components_.dtype == np.float32
-    assert_allclose(learner.objective_, MCML().fit(X, y).objective_, rtol=1e-5)
-
-
 def test_samples_alone_in_their_class_are_left_out(data):
     X, y = data
     y = y.copy()
@@ -75,28 +58,6 @@ def test_samples_alone_in_their_class_are_left_out(data):
     with pytest.warns(ExcludedRowsWarning, match="1 of 90"):
         learner = MCML().fit(X, y)
     assert learner.n_excluded_ == 1
-
-
-@pytest.mark.parametrize("solver", ["lbfgs", "pgd", "apg"])
-@pytest.mark.filterwarnings("ignore:MCML stopped after max_iter")
-def test_degenerate_data_gives_finite_numbers(data, solver):
-    X, y = data
-    hard = {
-        "constant column": np.c_[X, np.ones(90)],
-        "duplicated columns": np.c_[X, X],
-        "duplicated rows across classes": np.repeat(X[:30], 3, axis=0),
-        "one point": np.ones((90, 5)),
-        "few distinct points": np.repeat(X[:2], 45, axis=0),
-        "more features than samples": np.random.default_rng(1).standard_normal((15, 20)),
-    }
-    for A in hard.values():
-        learner = MCML(solver=solver, tol=0.01, max_iter=30).fit(A, y[: len(A)])
-        assert np.isfinite(learner.components_).all()
-
-
-def test_warns_when_it_did_not_converge(data):
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        MCML(max_iter=2, tol=1e-9).fit(*data)
 
 
 def test_callback_stops(data):

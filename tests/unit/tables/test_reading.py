@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import vicinal as vc
-from vicinal.atomic_write import whole_file
+from vicinal.atomic_write import atomic_write
 from vicinal.exceptions import TableError, TableWarning
 from vicinal.tables.reading import read_chunks, read_table
 from vicinal.tables.text_files import ReadOptions
@@ -137,7 +137,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     path.write_text("old")
 
     def fail():
-        with whole_file(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text("half")
             assert path.read_text() == "old"
             raise KeyboardInterrupt
@@ -146,7 +146,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
         fail()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text("new")
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]

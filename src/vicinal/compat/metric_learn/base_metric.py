@@ -1,4 +1,4 @@
-"""What metric-learn's estimators share: their input, the learned metric, and three classifiers."""
+"""Base classes of metric-learn's estimators: input, learned metric, and three classifiers."""
 
 from __future__ import annotations
 

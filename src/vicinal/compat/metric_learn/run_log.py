@@ -1,4 +1,4 @@
-"""What metric-learn prints of a run where ``verbose`` is true."""
+"""The table that metric-learn prints of a run where ``verbose`` is true."""
 
 from __future__ import annotations
 

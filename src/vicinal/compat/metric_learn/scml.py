@@ -55,7 +55,7 @@ def _check_basis(estimator: SCML | SCML_Supervised, n_features: int) -> None:
 
 
 def _n_basis(estimator: SCML | SCML_Supervised, default: int) -> int:
-    """How many bases to make."""
+    """The number of bases to make."""
     if estimator.n_basis is None:
         warn_user(
             "As no value for `n_basis` was selected, the number of basis will be set to n_basis= "

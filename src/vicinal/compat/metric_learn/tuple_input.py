@@ -55,7 +55,7 @@ def as_array(given: object) -> LabelArray:
 
 @dataclass(frozen=True)
 class TupleInput:
-    """How an estimator reads its samples and tuples."""
+    """Reader of the samples and tuples of an estimator."""
 
     preprocessor: Preprocessor | None
     name: str

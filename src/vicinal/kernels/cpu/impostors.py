@@ -205,7 +205,7 @@ class Points(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the anchors add up to."""
+    """Sums over the anchors."""
 
     product: np.ndarray  # (n, c) W V; written at the anchors' positions only
     rows: np.ndarray  # (n,) W 1; likewise

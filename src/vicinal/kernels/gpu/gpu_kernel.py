@@ -222,7 +222,7 @@ class GpuKernel:
 
 
 class _Request(NamedTuple):
-    """What a sweep was asked for."""
+    """The arguments of a sweep."""
 
     Z: Tensor
     V: Tensor | None
@@ -264,7 +264,7 @@ class GpuSweepResult(SweepResult):
 
 
 def choose_engine(engine: str, device: torch.device) -> str:
-    """What "auto" means: "triton" on a GPU where it is installed, or "torch"."""
+    """The engine of "auto": "triton" on a GPU where it is installed, or "torch"."""
     if engine not in ENGINES:
         raise ValueError(f"engine={engine!r} is unknown; use 'auto', 'triton' or 'torch'")
     if engine != "auto":

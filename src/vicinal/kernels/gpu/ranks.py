@@ -37,7 +37,7 @@ def join_ranks(timeout: float = 120.0, backend: str | None = None) -> None:
 
 @dataclass
 class _Program:
-    """What this process has been asked for."""
+    """State of this process: whether it has joined the other ranks."""
 
     joined: bool = False
 

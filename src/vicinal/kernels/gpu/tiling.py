@@ -56,7 +56,7 @@ def tiles_fit(features: int, parts: int, memory: int) -> bool:
 
 
 def value_width(features: int, parts: int, memory: int) -> int:
-    """How many features of V, where it is not Z, fit beside those of the points."""
+    """The number of features of V, where it is not Z, that fit beside those of the points."""
     fitting = (v for v in VALUE_WIDTHS if NARROWEST.memory(features, v, parts) <= memory)
     return next(fitting, VALUE_WIDTHS[-1])
 

@@ -21,7 +21,7 @@ PAIRS_AT_ONCE = 2**21
 
 
 class TorchSweep:
-    """What :class:`~vicinal.kernels.gpu.triton_sweep.TritonSweep` does, by matrix products.
+    """:class:`~vicinal.kernels.gpu.triton_sweep.TritonSweep` by matrix products of PyTorch.
 
     Parameters
     ----------

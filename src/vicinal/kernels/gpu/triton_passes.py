@@ -183,7 +183,7 @@ def _mixed_weights(y, rest, scale_s, scale_d, SIGN_S: tl.constexpr, SIGN_D: tl.c
     other_d = exponents(y_d - top_d[None, :], rest, scale_d, SIGN_D, PARTS)
     other = tl.exp2(tl.where(same, other_s, other_d))
     U += other * tl.where(same, slope_s[None, :], slope_d[None, :])
-    # What is in no set may be nearer than all that is: its exponential is no weight.
+    # A point that is in no set may be nearer than all that are: its exponential is not a weight.
     return tl.where(apart, U, 0.0)
 
 

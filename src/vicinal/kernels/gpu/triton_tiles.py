@@ -107,7 +107,7 @@ def own_half(data, rows, n):
 
 @triton.jit
 def count_tiles(KIND: tl.constexpr, ranges, n_tiles):
-    """How many tiles of columns of this kind a tile of rows has."""
+    """The number of tiles of columns of this kind that a tile of rows has."""
     j0, j1, g0, g1, j2, j3 = ranges
     if KIND == DISSIMILAR:
         return j0 + n_tiles - j3
