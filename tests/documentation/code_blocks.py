@@ -1,8 +1,9 @@
 """Code blocks of Markdown pages, and what it takes to run them.
 
 Python blocks of a page share one namespace and one empty folder, from top to bottom, as a reader
-pastes them. Of shell blocks the ``vicinal`` commands are run; other commands are looked up (does
-the target, the script, the extra exist?). Comments that readers do not see say what a page cannot:
+pastes them. Of shell blocks the ``vicinal`` commands are run; ``vicinal serve`` answers the
+``curl`` commands that follow, until the page ends. Other commands are looked up (does the target,
+the script, the extra exist?). Comments that readers do not see say what a page cannot:
 
     <!-- setup             Python, run before the next block: the reader's own files and variables
     <!-- skip: reason -->  the next block is not run
@@ -15,12 +16,16 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 import tomllib
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,9 @@ PIECE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+VICINAL = [sys.executable, "-c", "from vicinal.cli import main; main()"]
+SERVED = "localhost:8000"
+"""Where ``vicinal serve`` answers on the pages; in a test it takes a free port."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,11 @@ def blocks_of(page: Path) -> list[Block]:
 
 def run_page(page: Path, folder: Path) -> None:
     """Run the blocks of a page in a folder, which is the working folder already."""
+    with contextlib.ExitStack() as servers:
+        _run_blocks(page, folder, servers)
+
+
+def _run_blocks(page: Path, folder: Path, servers: contextlib.ExitStack) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     printed, skip, output = "", False, False
     for block in blocks_of(page):
@@ -78,7 +91,7 @@ def run_page(page: Path, folder: Path) -> None:
         elif kind in {"python", "setup"}:
             printed = run_python(block, namespace, where)
         elif kind == "sh":
-            printed = run_shell(block, folder, where)
+            printed = run_shell(block, folder, servers, where)
         elif output:
             check_output(block.text, printed, where)
             output = False
@@ -95,27 +108,32 @@ def run_python(block: Block, namespace: dict[str, Any], where: str) -> str:
     return printed.getvalue()
 
 
-def run_shell(block: Block, folder: Path, where: str) -> str:
+def run_shell(block: Block, folder: Path, servers: contextlib.ExitStack, where: str) -> str:
     """Run the ``vicinal`` commands of a block in one shell; the others must be possible."""
     lines = block.text.replace("\\\n", " ").splitlines()
     commands = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    ours = [line for line in commands if line.startswith("vicinal ")]
+    ours, answers = [], []
     for line in commands:
-        if line not in ours:
-            check_command(shlex.split(line, comments=True), where)
+        words = shlex.split(line, comments=True)
+        if words[:2] == ["vicinal", "serve"]:
+            servers.enter_context(served(words, folder, where))
+        elif words[0] == "curl":
+            answers.append(ask(words, folder, where))
+        elif words[0] == "vicinal":
+            ours.append(line)
+        else:
+            check_command(words, where)
     if not ours:
-        return ""
+        return "\n".join(answers)
     name = folder / ".bin" / "vicinal"
     if not name.exists():
         name.parent.mkdir()
-        start = f'{sys.executable} -c "from vicinal.cli import main; main()"'
-        name.write_text(f'#!/bin/sh\nexec {start} "$@"\n')
+        name.write_text(f'#!/bin/sh\nexec {shlex.join(VICINAL)} "$@"\n')
         name.chmod(0o755)
-    source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", "\n".join(ours)],
         cwd=folder,
-        env={**os.environ, "PATH": f"{name.parent}:{os.environ['PATH']}", "PYTHONPATH": source},
+        env={**environment(), "PATH": f"{name.parent}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
@@ -123,6 +141,44 @@ def run_shell(block: Block, folder: Path, where: str) -> str:
     # 141: the reader of a pipe (head) had seen enough.
     assert done.returncode in {0, 141}, f"{where}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """That of a process which runs this source tree."""
+    source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": source}
+
+
+@contextlib.contextmanager
+def served(words: list[str], folder: Path, where: str):
+    """``vicinal serve`` on a free port, which a file of the folder names for :func:`ask`."""
+    log = folder / ".serve.log"
+    with log.open("w") as file:
+        command = [*VICINAL, *words[1:], "--port", "0"]
+        process = subprocess.Popen(command, cwd=folder, env=environment(), stdout=file, stderr=file)
+    try:
+        while (found := re.search(r"running on http://([\d.:]+)", log.read_text())) is None:
+            assert process.poll() is None, f"{where}: {log.read_text()}"
+            time.sleep(0.1)
+        (folder / ".address").write_text(found[1])
+        yield
+    finally:
+        process.terminate()
+        # Having ended in order, it passes the signal on.
+        assert process.wait(60) in {0, -signal.SIGTERM}, f"{where}: {log.read_text()}"
+
+
+def ask(words: list[str], folder: Path, where: str) -> str:
+    """What the server answers to a ``curl`` command, as JSON."""
+    (url,) = (word for word in words if word.startswith(SERVED))
+    address = (folder / ".address").read_text()
+    body = words[words.index("--json") + 1].encode() if "--json" in words else None
+    request = urllib.request.Request(
+        f"http://{url.replace(SERVED, address)}", body, {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 200, f"{where}: {answer.status}"
+        return json.dumps(json.load(answer), ensure_ascii=False)
 
 
 def check_command(words: list[str], where: str) -> None:
@@ -141,7 +197,7 @@ def check_command(words: list[str], where: str) -> None:
         missing = {script} - {None} if script and not (ROOT / script).is_file() else set()
         assert script or arguments[:1] == ["-m"], f"{where}: {words}"
     else:
-        known_programs = {"git", "cd", "pre-commit", "psql", "apt-get", "docker", "curl", "source"}
+        known_programs = {"git", "cd", "pre-commit", "psql", "apt-get", "docker", "source"}
         missing = {program} - known_programs if "/" not in program else set()
     assert not missing, f"{where}: there is no {', '.join(map(str, missing))}"
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.documentation.code_blocks import ROOT, blocks_of, run_page, run_python
 
+MARKS = {"setup", "skip", "needs", "output"}
 GENERATED = {"gallery", "api"}
 PAGES = [
-    ROOT / "README.md",
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")),
     *(
         page
         for page in sorted((ROOT / "docs").rglob("*.md"))
@@ -31,6 +34,35 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_block_is_overlooked(page: Path):
+    """Each fence begins or ends a block that was found, whatever its indent and its marks."""
+    fences = re.findall(r"^[ >]*(?:`{3,}|~{3,})", page.read_text(encoding="utf-8"), re.MULTILINE)
+    blocks = [block for block in blocks_of(page) if block.kind not in MARKS]
+    assert len(fences) == 2 * len(blocks)
+
+
+def test_what_is_not_run_needs_hardware_that_a_test_lacks():
+    skipped = {block.text for page in PAGES for block in blocks_of(page) if block.kind == "skip"}
+    assert skipped == {
+        "needs an NVIDIA GPU",
+        "needs several NVIDIA GPUs and torchrun",
+        "needs a Dask cluster",
+    }
+
+
+def test_what_the_pages_need_is_installed_by_make_test():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = extras["optional-dependencies"]
+    installed = {
+        re.split(r"[\[>=; ]", requirement)[0].removesuffix("-learn").replace("-", "_")
+        for requirements in extras.values()
+        for requirement in requirements
+    }
+    needed = {block.text for page in PAGES for block in blocks_of(page) if block.kind == "needs"}
+    assert {name.partition(".")[0] for name in needed} <= installed
 
 
 def test_a_block_that_fails_is_found_with_its_line(tmp_path: Path):
