@@ -112,6 +112,9 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "search_bar_text": "Search",
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
 }
-html_sidebars = {"index": []}
+NO_SUBPAGES = ("index", "start", "methods")
+html_sidebars = {"**": ["sidebar-nav-bs"], **{page: [] for page in NO_SUBPAGES}}

@@ -22,6 +22,8 @@ from vicinal.tables.streaming import CHUNK_ROWS, ChunkWork, coordinates, map_chu
 from vicinal.tables.table_model import TableCounts, TableModel
 from vicinal.tables.writing import table_writer
 
+__all__ = ["predict", "transform"]
+
 Model: TypeAlias = TableModel | BaseEstimator
 PathLike: TypeAlias = str | Path
 RETRIES = 3

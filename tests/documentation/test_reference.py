@@ -11,7 +11,8 @@ from tests.documentation.code_blocks import ROOT
 
 REFERENCE = (ROOT / "docs" / "api" / "index.rst").read_text(encoding="utf-8")
 MODULES = ["vicinal", "vicinal.exceptions", "vicinal.plot", "vicinal.supervision", "vicinal.export",
-           "vicinal.gpu", "vicinal.deep", "vicinal.compat.metric_learn"]  # fmt: skip
+           "vicinal.serve", "vicinal.dask", "vicinal.gpu", "vicinal.deep",
+           "vicinal.compat.metric_learn"]  # fmt: skip
 ELSEWHERE = {"__version__", "STORES", "ConvergenceWarning", "missing_extra", "warn_user"}
 
 
@@ -47,4 +48,4 @@ def test_everything_in_the_reference_exists():
         try:
             assert hasattr(importlib.import_module(module), attribute), name
         except ModuleNotFoundError as error:
-            assert error.name in {"torch", "pytorch_metric_learning"}, name
+            assert error.name in {"torch", "pytorch_metric_learning", "anyio", "fastapi"}, name
