@@ -12,8 +12,9 @@ from time import monotonic
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from vicinal._typing import Document
+from vicinal._typing import Document, LabelArray
 from vicinal.cli.class_scores import class_table, number_lines, score_lines, score_texts
 from vicinal.cli.options import kinds_of, reading_of, require_column
 from vicinal.cli.output import (
@@ -26,6 +27,7 @@ from vicinal.cli.output import (
     show_duration,
 )
 from vicinal.exceptions import TableError
+from vicinal.features.table_encoder import EncodedSamples
 from vicinal.model_file import save
 from vicinal.tables.holdout import judge
 from vicinal.tables.reading import read_table
@@ -41,6 +43,7 @@ from vicinal.tables.training_table import (
     find_task,
     labels_like,
     prepare_training,
+    target_numbers,
     target_strata,
     target_values,
 )
@@ -199,12 +202,11 @@ def _check_task(request: FitRequest, task: Task) -> None:
     """Refuse what is only for classes, before any work."""
     if task == "classification":
         return
-    for value, option in ((request.report, "--report"), (request.class_weight, "--class-weight")):
-        if value is not None:
-            raise TableError(
-                f"{option} is about classes, and target {request.target!r} holds numbers; leave "
-                "it out, or use --task classification"
-            )
+    if request.class_weight is not None:
+        raise TableError(
+            f"--class-weight is about classes, and target {request.target!r} holds numbers; leave "
+            "it out, or use --task classification"
+        )
 
 
 def _read_training(request: FitRequest, output: Output) -> pd.DataFrame:
@@ -348,32 +350,39 @@ def _write_page(
     held_out: Document = {}
     ids = model.ids.astype(str).tolist()
     if test is not None:
-        y_test = labels_like(test[request.target], model.classes)
-        known = np.array([label is not None for label in y_test])
+        y_test = _page_targets(model, test)
+        known = np.array([target is not None for target in y_test])
         held_out = {
-            "X_test": model.prepare(test[known], ignore_unseen=True),
-            "y_test": y_test[known].astype(model.classes.dtype),
+            "X_test": EncodedSamples(model.prepare(test[known], ignore_unseen=True), model.encoder),
+            "y_test": y_test[known].astype(model.labels.dtype),
         }
         ids += model.roles.ids(test[known]).astype(str).tolist()
+    scores = model.provenance["held_out"] or model.provenance["out_of_fold"]
     with ProgressBar() as bar:
         bar("page", None)
         report(
             model.of_features,
-            model.training_rows,
+            EncodedSamples(model.training_rows, model.encoder),
             model.labels,
             path,
             **held_out,
-            feature_names=list(model.feature_names),
             ids=ids,
             title=f"{request.target} of {_shown_name(request.train)}",
             reasons={"K": f"{model.provenance['how']}."},
             provenance={
-                **score_texts(model.provenance["held_out"] or model.provenance["out_of_fold"]),
+                **(score_texts(scores) if model.task == "classification" else {}),
                 "Command": model.provenance["command"],
                 "Seed": str(request.seed),
                 "Columns": [f"{e.name}: {column_text(e)}" for e in model.columns],
             },
         )
+
+
+def _page_targets(model: TableModel, test: pd.DataFrame) -> LabelArray:
+    """(n,) classes or numbers of a test table; None where the class is not known to the model."""
+    if model.task == "regression":
+        return target_numbers(test[model.target]).astype(object)
+    return labels_like(test[model.target], model.classes)
 
 
 def check_test(train: TrainingTable, test: pd.DataFrame, roles: ColumnRoles) -> list[str]:

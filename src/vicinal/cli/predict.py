@@ -68,7 +68,7 @@ def predict(
     safe_cells: SafeCells = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict new rows: class and probabilities, or number and interval, and the deciding neighbors.
+    """Predict new rows: class and probabilities, or number and interval, and the neighbors.
 
     Columns are found by name, in any order. Neighbors are named by the id column of the training
     table, or by their row numbers in it, from 0. If the new table has the target column too, the

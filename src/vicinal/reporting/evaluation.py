@@ -35,13 +35,15 @@ SEED = 0  # the same data give the same page
 
 @dataclass(frozen=True)
 class ReportRows:
-    """Rows as given to the model, as features of the metric, and their class codes."""
+    """Rows as given to the model, as features of the metric, and their targets."""
 
     X: Table
     A: FloatArray
     """(n, d) what the leading steps make of X."""
     codes: IndexArray
-    """(n,)"""
+    """(n,) classes; of numbers the intervals that samples and folds are to spread evenly."""
+    numbers: FloatArray | None = None
+    """(n,) where numbers are predicted."""
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,36 @@ from sklearn.base import BaseEstimator
 
 from vicinal._typing import FloatArray, IndexArray, Table
 from vicinal.automatic.regressor import ANNRegressor
-from vicinal.fitted_model import CommitteeVotes, FittedModel, NeighborVotes, anatomy
+from vicinal.fitted_model import CommitteeVotes, FittedModel, NeighborVotes, NumberVotes, anatomy
 from vicinal.learners.mlkr import MLKR
 from vicinal.reporting.errors import (
     References,
     committee_neighbors,
     errors,
+    histogram,
     learner_neighbors,
     probability_margins,
     row_sides,
     sides_of,
 )
 from vicinal.reporting.evaluation import Evaluation, ReportRows, evaluate, left_out_votes
-from vicinal.reporting.findings import Errors, Findings, Headline, MetricFindings, NeighborsUsed
+from vicinal.reporting.findings import (
+    Errors,
+    Findings,
+    Headline,
+    MetricFindings,
+    NeighborsUsed,
+    NumberErrors,
+    NumberHeadline,
+)
 from vicinal.reporting.headline import choices, headline
 from vicinal.reporting.inputs import Inputs, check_inputs
 from vicinal.reporting.maps import MapProjection, Shown, VoterCounts, maps, project
 from vicinal.reporting.metric import metric_findings
-from vicinal.reporting.provenance import Lines, check_provenance, provenance
+from vicinal.reporting.number_evaluation import NumberEvaluation, evaluate_numbers
+from vicinal.reporting.number_findings import number_errors, number_headline, worst_rows
+from vicinal.reporting.provenance import Lines, check_provenance
+from vicinal.reporting.provenance import provenance as facts
 from vicinal.reporting.tuning_surfaces import tuning
 from vicinal.validation.folds import stratified_sample
 from vicinal.voting.class_mean import ClassMeanKNN
@@ -80,21 +92,29 @@ def examine(
     """
     check_provenance(provenance)
     parts = anatomy(model)
-    _refuse_numbers(parts)
+    _refuse_others(parts)
     fitted = _with_votes(parts)
     inputs = check_inputs(fitted, X, y, X_test, y_test, feature_names, ids)
-    evaluation = evaluate(fitted, inputs.labels, inputs.train, inputs.test)
-    summary = headline(evaluation, choices(fitted, reasons))
-    return _findings(fitted, inputs, evaluation, summary, title, provenance)
+    chosen = choices(fitted, reasons)
+    if isinstance(fitted.votes, NumberVotes):
+        of_numbers = evaluate_numbers(fitted.votes.committee, inputs.train, inputs.test)
+        found = _findings(fitted, inputs, of_numbers, number_headline(of_numbers, chosen), title)
+    else:
+        evaluation = evaluate(fitted, inputs.labels, inputs.train, inputs.test)
+        found = _findings(fitted, inputs, evaluation, headline(evaluation, chosen), title)
+    shapes, counts = inputs.shapes(), inputs.class_counts()
+    return replace(found, provenance=facts(fitted, provenance, shapes, counts))
 
 
-def _refuse_numbers(fitted: FittedModel) -> None:
-    """A TypeError for models whose targets are numbers: a report is about classes."""
-    if isinstance(fitted.estimator, ANNRegressor | MLKR | NeighborRegressor):
+def _refuse_others(fitted: FittedModel) -> None:
+    """An error for models of numbers other than an ANNRegressor with one target."""
+    if isinstance(fitted.estimator, MLKR | NeighborRegressor):
         raise TypeError(
-            f"vicinal.report is about classes, and {type(fitted.estimator).__name__} is about "
-            "numbers. ANNRegressor has a report() and explain() of its own"
+            f"of models whose targets are numbers, a page is about ANNRegressor, not about "
+            f"{type(fitted.estimator).__name__}"
         )
+    if isinstance(fitted.estimator, ANNRegressor) and fitted.estimator.y_fit_.ndim > 1:
+        raise ValueError("a page is about one target, and the model has several")
 
 
 def _with_votes(fitted: FittedModel) -> FittedModel:
@@ -114,45 +134,69 @@ def _with_votes(fitted: FittedModel) -> FittedModel:
 def _findings(
     fitted: FittedModel,
     inputs: Inputs,
-    evaluation: Evaluation,
-    summary: Headline,
+    evaluation: Evaluation | NumberEvaluation,
+    summary: Headline | NumberHeadline,
     title: str | None,
-    given: Lines | None,
 ) -> Findings:
-    picked = stratified_sample(inputs.pooled_codes, POINTS_SHOWN)  # training rows, then held-out
+    """All but the provenance."""
+    picked = _picked(inputs, evaluation)
     shown = _shown(fitted, inputs, evaluation, picked)
     M = fitted.metric.matrix()
     train = ~shown.held_out
     before = project(shown.A / shown.scale, train, shown.labels)
     after = project(shown.Z, train, shown.labels)
     k = min(max(fitted.voting().n_neighbors, FEWEST_NEIGHBORS), MOST_NEIGHBORS)
-    where, used = _errors_and_neighbors(fitted, inputs, evaluation, shown, picked)
-    shapes, counts = inputs.shapes(), inputs.class_counts()
+    metric = None if M is None else _metric(fitted, M, inputs, after)
+    if isinstance(evaluation, NumberEvaluation):
+        columns = np.arange(len(inputs.columns.names)) if metric is None else metric.features
+        where: Errors | NumberErrors = number_errors(evaluation, inputs, picked, columns)
+        used = _neighbors_of_numbers(fitted, shown)
+    else:
+        where, used = _errors_and_neighbors(fitted, inputs, evaluation, shown, picked)
     return Findings(
         title=title or "What the metric learned",
         summary=inputs.summary(type(fitted.learner or fitted.estimator).__name__),
         classes=inputs.classes,
-        features=inputs.features,
+        features=inputs.columns.names,
         headline=summary,
         maps=maps(shown, (before, after), fitted.metric.measure(shown.A), k),
-        metric=None if M is None else _metric(fitted, M, inputs.train.A, after),
+        metric=metric,
         tuning=tuning(fitted),
         errors=where,
         neighbors=used,
-        provenance=provenance(fitted, given, shapes, counts),
+        provenance=(),
     )
 
 
+def _picked(inputs: Inputs, evaluation: Evaluation | NumberEvaluation) -> IndexArray:
+    """Rows of the pool (training rows, then held-out ones) to show, those of large errors too."""
+    picked = stratified_sample(inputs.pooled_codes, POINTS_SHOWN)
+    if isinstance(evaluation, Evaluation):
+        return picked
+    worst = evaluation.rows[worst_rows(evaluation)]
+    return np.union1d(picked, worst + len(inputs.train.codes) * evaluation.held_out)
+
+
 def _shown(
-    fitted: FittedModel, inputs: Inputs, evaluation: Evaluation, picked: IndexArray
+    fitted: FittedModel,
+    inputs: Inputs,
+    evaluation: Evaluation | NumberEvaluation,
+    picked: IndexArray,
 ) -> Shown:
     """The picked rows with their predictions."""
     n = len(inputs.train.codes)
     A = inputs.pooled_features()[picked]
     scale = inputs.train.A.std(axis=0)
-    predictions = np.full(len(inputs.pooled_codes), -1, dtype=np.intp)
+    if isinstance(evaluation, NumberEvaluation):
+        labels: IndexArray | FloatArray = inputs.pooled_numbers()
+        predictions: IndexArray | FloatArray = np.full(len(labels), np.nan)
+    else:
+        labels = inputs.pooled_codes
+        predictions = np.full(len(labels), -1, dtype=np.intp)
     plain = predictions.copy()
-    if fitted.committee is not None:
+    if isinstance(fitted.votes, NumberVotes):
+        predictions[fitted.votes.committee.oof_rows_] = fitted.votes.committee.oof_predictions_
+    elif fitted.committee is not None:
         known = np.searchsorted(inputs.labels, fitted.committee.classes_)
         winners = np.argmax(fitted.committee.oof_proba_, axis=1)
         predictions[fitted.committee.oof_rows_] = known[winners]
@@ -164,15 +208,16 @@ def _shown(
     predictions[evaluated], plain[evaluated] = evaluation.predicted, evaluation.plain
     return Shown(
         ids=tuple(inputs.ids[row] for row in picked),
-        labels=inputs.pooled_codes[picked],
+        labels=labels[picked],
         predictions=predictions[picked],
         plain=plain[picked],
         held_out=picked >= n,
         A=A,
         scale=np.where(scale > 0, scale, 1.0),
         Z=fitted.metric.embed(A),
-        n_rows=len(inputs.pooled_codes),
+        n_rows=len(labels),
         voters=_voters(fitted),
+        columns=inputs.columns,
     )
 
 
@@ -195,17 +240,18 @@ def _errors_and_neighbors(
     """Margins and effective K of the shown rows that the headline is about."""
     n = len(inputs.train.codes)
     evaluated = evaluation.rows + n * evaluation.held_out  # rows of the pool
+    codes = np.asarray(shown.labels, dtype=np.intp)
     points = np.flatnonzero(np.isin(picked, evaluated))
     votes, A = fitted.voting(), shown.A[points]
     if isinstance(votes, CommitteeVotes):
         where = np.searchsorted(evaluated, picked[points])
         margins = probability_margins(evaluation.truth, evaluation.probabilities)[where]
         name = "p(own class) − p(next class)"
-        few = points[stratified_sample(shown.labels[points], EFFECTIVE_ROWS)]
+        few = points[stratified_sample(codes[points], EFFECTIVE_ROWS)]
         used = committee_neighbors(votes.effective_neighbors(shown.A[few]))
         return errors(evaluation, margins, points, name), used
     sides = sides_of(fitted.learner, votes.n_neighbors)
-    rows = References(fitted.learner_rows(A), shown.Z[points], shown.labels[points])
+    rows = References(fitted.learner_rows(A), shown.Z[points], codes[points])
     train: ReportRows = inputs.train
     to = References(fitted.learner_rows(train.A), fitted.metric.embed(train.A), train.codes)
     own = np.where(shown.held_out[points], -1, picked[points])
@@ -217,10 +263,22 @@ def _errors_and_neighbors(
     return errors(evaluation, margins, points, name), learner_neighbors(averages, sides)
 
 
+def _neighbors_of_numbers(fitted: FittedModel, shown: Shown) -> NeighborsUsed:
+    """Of some of the shown rows."""
+    votes = fitted.voting()
+    assert isinstance(votes, NumberVotes)
+    few = np.unique(np.linspace(0, len(shown.A) - 1, EFFECTIVE_ROWS).astype(np.intp))
+    note = f"{len(few):,} rows; 1/Σ w² of the weights of the training rows."
+    effective = votes.effective_neighbors(shown.A[few])
+    text = "A prediction is a weighted average over training rows; so many count in it."
+    return NeighborsUsed((histogram(effective, "Rows averaged over", note),), text)
+
+
 def _metric(
-    fitted: FittedModel, M: FloatArray, A: FloatArray, after: MapProjection
+    fitted: FittedModel, M: FloatArray, inputs: Inputs, after: MapProjection
 ) -> MetricFindings:
+    A = inputs.train.A
     measured = fitted.metric.measure(A)
     unfolded = None if measured is None or measured.expansion is None else measured
     directions = fitted.metric.directions(after.axes, A)
-    return metric_findings(M, A.std(axis=0), directions, after.spreads, unfolded)
+    return metric_findings(M, A, directions, after.spreads, inputs.columns, unfolded)

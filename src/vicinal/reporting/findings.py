@@ -1,7 +1,8 @@
 """The content of a report as frozen values, drawn by the page and by ``vicinal.plot``.
 
 Rows are indices into the points that are shown, classes are codes into ``Findings.classes``, and
-features are indices into ``Findings.features``; -1 stands for "none".
+features are indices into ``Findings.features``; -1 stands for "none". Where an encoder made several
+features of a column of a table, "features" are the columns: what belongs to one is summed.
 """
 
 from __future__ import annotations
@@ -53,6 +54,37 @@ class Headline:
 
 
 @dataclass(frozen=True)
+class ErrorScore:
+    """Errors of predicted numbers, with the 95 % interval of their root mean square."""
+
+    name: str
+    note: str
+    rmse: float
+    low: float
+    high: float
+    mae: float
+    """Mean absolute error."""
+    r2: float
+    """1 − squared error / variance."""
+
+
+@dataclass(frozen=True)
+class NumberHeadline:
+    """How near predicted numbers are: the learned metric, plain K-NN and the mean, in order."""
+
+    protocol: str
+    scores: tuple[ErrorScore, ErrorScore, ErrorScore]
+    total: int
+    gained: int
+    """Rows that the learned metric is nearer to than plain K-NN."""
+    lost: int
+    """The other way round."""
+    p_value: float
+    """Of the exact sign test of ``gained`` against ``lost``, two-sided."""
+    chosen: tuple[Chosen, ...]
+
+
+@dataclass(frozen=True)
 class Neighborhoods:
     """The k nearest training rows of each of n points, nearest first."""
 
@@ -65,8 +97,8 @@ class Neighborhoods:
     shares: FloatArray
     """(n, k, t) δ_f (Mδ)_f / δᵀMδ of these; over all features they sum to 1."""
     agreement: float
-    """Mean fraction of the neighbors that have the point's label: of the held-out points, or, if
-    there are none, of all."""
+    """Mean fraction of the neighbors that have the point's label, or of numbers the mean distance
+    of their targets from the point's: of the held-out points, or, if there are none, of all."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +106,10 @@ class Maps:
     """The points before (standardized) and after (learned metric), two directions each."""
 
     ids: tuple[str, ...]
-    labels: IndexArray
-    predictions: IndexArray
+    labels: IndexArray | FloatArray
+    """(n,) classes, or numbers."""
+    predictions: IndexArray | FloatArray
+    """(n,) -1, or of numbers NaN: unknown."""
     held_out: NDArray[np.bool_]
     """(n,) not training rows: they are nobody's neighbor."""
     before: FloatArray
@@ -105,24 +139,30 @@ class Direction:
 
     spread: float
     """Fraction of the variance of the transformed data."""
+    names: tuple[str, ...]
+    """(t,) of the features, levels of a column included, with the largest loadings."""
     loadings: FloatArray
-    """(t,) one per feature shown."""
+    """(t,)"""
 
 
 @dataclass(frozen=True)
 class MetricFindings:
-    """M in units that make the features comparable: M_fg σ_f σ_g."""
+    """M in units that make features comparable: M_fg σ_f σ_g."""
 
     features: IndexArray
     """(t,) features shown, the heaviest first."""
     weights: FloatArray
-    """(t,) M_ff σ_f² / Σ_g M_gg σ_g²."""
+    """(t,) M_ff σ_f² / Σ_g M_gg σ_g²: what each alone adds to the mean squared distance."""
+    plain: FloatArray
+    """(t,) the same of plain K-NN on standardized features."""
     matrix: FloatArray
-    """(t, t) M_fg σ_f σ_g, divided by the largest of them in absolute value."""
+    """(t, t) M_fg σ_f σ_g, divided by the largest entry in absolute value."""
     directions: tuple[Direction, ...]
     n_features: int
     unfolded: bool = False
     """Whether the metric is about functions of the features: weights are theirs, M near to it."""
+    summed: bool = False
+    """Whether they are columns of a table, some of them several features."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +245,56 @@ class Errors:
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """How many targets lie inside of their intervals, with the 95 % Wilson interval."""
+
+    nominal: float
+    measured: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ResidualGroup:
+    """Residuals (actual less predicted) of the rows with like values of a feature."""
+
+    name: str
+    count: int
+    mean: float
+    low: float
+    """The quantile of 10 %."""
+    high: float
+    """The quantile of 90 %."""
+
+
+@dataclass(frozen=True)
+class ResidualsByFeature:
+    """Residuals along one feature, its values in ascending order."""
+
+    feature: str
+    groups: tuple[ResidualGroup, ...]
+
+
+@dataclass(frozen=True)
+class NumberErrors:
+    """Where predicted numbers are off: p points of the map, and all rows of the headline."""
+
+    points: IndexArray
+    """(p,)"""
+    low: FloatArray
+    """(p,) lower ends of their 90 % intervals."""
+    high: FloatArray
+    coverage: tuple[Coverage, ...]
+    coverage_note: str
+    width: float
+    """Mean width of the 90 % intervals."""
+    residuals: Histogram
+    by_feature: tuple[ResidualsByFeature, ...]
+    worst: IndexArray
+    """(t,) places in ``points`` of the largest errors, the largest first."""
+
+
+@dataclass(frozen=True)
 class NeighborsUsed:
     """Numbers of neighbors that count (Lemma 3): a histogram per side, none where K is constant."""
 
@@ -227,12 +317,13 @@ class Findings:
     title: str
     summary: str
     classes: tuple[str, ...]
+    """Empty where numbers are predicted."""
     features: tuple[str, ...]
-    headline: Headline
+    headline: Headline | NumberHeadline
     maps: Maps
     metric: MetricFindings | None
     """None where the metric is not a quadratic form of the features."""
     tuning: Tuning
-    errors: Errors
+    errors: Errors | NumberErrors
     neighbors: NeighborsUsed
     provenance: tuple[Fact, ...]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.regressor import ANNRegressor
 from vicinal.fitted_model import FittedModel
 from vicinal.learners.base import MetricLearner
 from vicinal.reporting.evaluation import Evaluation
@@ -76,8 +77,8 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.1f} %"
 
 
-def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
-    results = model.cv_results_
+def _committee_choices(model: ANNClassifier | ANNRegressor) -> tuple[Chosen, ...]:
+    results, of_numbers = model.cv_results_, isinstance(model, ANNRegressor)
     n_candidates = len(results["configuration"])
     by_weight = sorted(model.chosen_, key=lambda choice: -choice.weight)
     alone = len(by_weight) == 1
@@ -87,12 +88,15 @@ def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
             "one metric" if alone else f"committee of {len(by_weight)}",
             f"{n_candidates:,} candidates were cross-validated; "
             + ("this one did best." if alone else "these, voting together, did best.")
-            + f" Out-of-fold accuracy {percent(model.best_score_)}.",
+            + f" Out-of-fold {'R²' if of_numbers else 'accuracy'} {percent(model.best_score_)}.",
         )
     ]
     names = ("configuration", "iterate", "vote", "n_neighbors")
     tried = zip(*(results[name].tolist() for name in names), strict=True)
-    errors = dict(zip(tried, results["mean_test_error"].tolist(), strict=True))
+    errors = dict(zip(tried, results[error_of(model)].tolist(), strict=True))
+    alone_it = (
+        "alone its squared error is {} of the variance" if of_numbers else "alone it errs on {}"
+    )
     total = sum(choice.weight for choice in by_weight) or 1.0
     for choice in by_weight:
         error = errors[tuple(getattr(choice, name) for name in names)]
@@ -100,8 +104,8 @@ def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
             Chosen(
                 choice.configuration,
                 f"K = {choice.n_neighbors}",
-                f"{percent(choice.weight / total)} of the vote; alone it errs on "
-                f"{percent(error)}. Iterate {choice.iterate}, {choice.vote} vote.",
+                f"{percent(choice.weight / total)} of the vote; {alone_it.format(percent(error))}. "
+                f"Iterate {choice.iterate}, {choice.vote} vote.",
             )
         )
     if model.landmarks_ is not None:
@@ -113,6 +117,11 @@ def _committee_choices(model: ANNClassifier) -> tuple[Chosen, ...]:
     if model.timed_out_:
         entries.append(Chosen("Time", "ran out", "The best so far was kept; more time may help."))
     return tuple(entries)
+
+
+def error_of(model: ANNClassifier | ANNRegressor) -> str:
+    """The entry of ``cv_results_`` with the error out of fold."""
+    return "mean_test_squared_error" if isinstance(model, ANNRegressor) else "mean_test_error"
 
 
 def _search_choices(model: ANNSearchCV) -> tuple[Chosen, ...]:

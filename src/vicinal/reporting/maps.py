@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.fitted_model import MeasuredRows
+from vicinal.reporting.feature_columns import FeatureColumns
 from vicinal.reporting.findings import Maps, Neighborhoods
 from vicinal.voting.class_mean import ClassMeanKNN
 
@@ -47,10 +48,11 @@ class Shown:
     """The n points on the page: training rows and, marked, held-out ones."""
 
     ids: tuple[str, ...]
-    labels: IndexArray
-    predictions: IndexArray
-    plain: IndexArray
-    """(n,) what plain K-NN predicts; -1 where unknown."""
+    labels: IndexArray | FloatArray
+    """(n,) classes, or numbers."""
+    predictions: IndexArray | FloatArray
+    plain: IndexArray | FloatArray
+    """(n,) what plain K-NN predicts; -1, or of numbers NaN, where unknown."""
     held_out: NDArray[np.bool_]
     A: FloatArray
     """(n, d) features."""
@@ -61,6 +63,7 @@ class Shown:
     n_rows: int
     """Of which these are a sample."""
     voters: VoterCounts
+    columns: FeatureColumns
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,9 @@ class MapProjection:
     """(≤ 3,) fraction of the variance in each."""
 
 
-def project(Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray) -> MapProjection:
+def project(
+    Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray | FloatArray
+) -> MapProjection:
     """PCA of the rows ``fit_rows`` of Z (n, m), applied to all of them.
 
     Where there is only one direction, the second coordinate is not a measurement: it separates the
@@ -90,10 +95,16 @@ def project(Z: FloatArray, fit_rows: NDArray[np.bool_], labels: IndexArray) -> M
     if second < NOTHING:
         second = 0.0
         jitter = (np.arange(len(Z)) * GOLDEN) % 1.0  # low discrepancy: no clumps
-        lanes = labels.max() - labels + 0.8 * jitter
+        codes = np.zeros(len(Z)) if is_numeric(labels) else labels
+        lanes = codes.max() - codes + 0.8 * jitter
         height = np.ptp(points[:, 0]) or 1.0
-        points = np.column_stack([points[:, 0], lanes * (0.5 * height / (labels.max() + 1))])
+        points = np.column_stack([points[:, 0], lanes * (0.5 * height / (codes.max() + 1))])
     return MapProjection(points, (float(spreads[0]), second), pca.components_, spreads)
+
+
+def is_numeric(labels: IndexArray | FloatArray) -> bool:
+    """Whether labels are numbers to predict, not codes of classes."""
+    return bool(labels.dtype.kind == "f")
 
 
 def turned(after: FloatArray, before: FloatArray) -> FloatArray:
@@ -117,10 +128,11 @@ def maps(
     near_before = with_shares(
         neighborhoods(shown.A / shown.scale, shown.labels, train, k),
         MeasuredRows(shown.A, np.diag(shown.scale**-2.0)),
+        shown.columns,
     )
     near_after = neighborhoods(shown.Z, shown.labels, train, k)
     if learned is not None:
-        near_after = with_shares(near_after, learned)
+        near_after = with_shares(near_after, learned, shown.columns)
     before, after = projections
     flat = min(before.spread[1], after.spread[1]) == 0  # the height is not a measurement
     focus, why = _focus(shown, near_before, near_after)
@@ -146,6 +158,11 @@ def maps(
 def _focus(shown: Shown, before: Neighborhoods, after: Neighborhoods) -> tuple[int, str]:
     """The point where learning the metric changed the neighbors' labels most for the better."""
     labels = shown.labels
+    if is_numeric(labels):
+        near = [np.abs(labels[n.rows] - labels[:, None]).mean(axis=1) for n in (before, after)]
+        nearer = near[0] - near[1]  # (n,)
+        gained = "The targets of its neighbors came nearest to its own."
+        return int(np.argmax(nearer)), gained if nearer.max() > 0 else ""
     own = [(labels[near.rows] == labels[:, None]).sum(axis=1) for near in (before, after)]
     gain = (own[1] - own[0]).astype(float)  # (n,)
     rescued = (shown.predictions == labels) & (shown.plain >= 0) & (shown.plain != labels)
@@ -157,7 +174,7 @@ def _focus(shown: Shown, before: Neighborhoods, after: Neighborhoods) -> tuple[i
 
 
 def neighborhoods(
-    Z: FloatArray, labels: IndexArray, is_reference: NDArray[np.bool_], k: int
+    Z: FloatArray, labels: IndexArray | FloatArray, is_reference: NDArray[np.bool_], k: int
 ) -> Neighborhoods:
     """The k nearest reference points of every point of Z (n, m), none its own; no shares yet."""
     references = np.flatnonzero(is_reference)
@@ -171,24 +188,28 @@ def neighborhoods(
     rows = references[rows]
     none = np.empty((len(Z), k, 0))
     judged = is_reference if is_reference.all() else ~is_reference
-    agreement = float(np.mean(labels[rows[judged]] == labels[judged, None]))
+    theirs, own = labels[rows[judged]], labels[judged, None]
+    alike = np.abs(theirs - own) if is_numeric(labels) else theirs == own
+    agreement = float(np.mean(alike))
     return Neighborhoods(rows, distances, none.astype(np.intp), none, agreement)
 
 
-def with_shares(near: Neighborhoods, measured: MeasuredRows) -> Neighborhoods:
-    """The same, with the largest shares that features have in every squared distance."""
+def with_shares(
+    near: Neighborhoods, measured: MeasuredRows, columns: FeatureColumns
+) -> Neighborhoods:
+    """The same, with the largest shares that columns have in every squared distance."""
     n, k = near.rows.shape
-    t = min(SHARES_SHOWN, measured.n_features)
+    t = min(SHARES_SHOWN, len(columns.names))
     features = np.empty((n, k, t), dtype=np.intp)
     shares = np.empty((n, k, t))
-    for column in range(k):  # (n, d) at a time
-        parts = measured.contributions(near.rows[:, column])
+    for neighbor in range(k):  # (n, d) at a time
+        parts = columns.sums(measured.contributions(near.rows[:, neighbor]))
         squared = parts.sum(axis=1, keepdims=True)
         largest = np.argsort(-np.abs(parts), axis=1, kind="stable")[:, :t]
-        features[:, column] = largest
+        features[:, neighbor] = largest
         with np.errstate(invalid="ignore", divide="ignore"):
             part = np.take_along_axis(parts, largest, axis=1) / squared
-        shares[:, column] = np.where(squared > 0, part, 0.0)  # the same spot: nothing to share
+        shares[:, neighbor] = np.where(squared > 0, part, 0.0)  # the same spot: nothing to share
     return Neighborhoods(near.rows, near.distances, features, shares, near.agreement)
 
 

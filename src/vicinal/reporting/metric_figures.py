@@ -31,7 +31,10 @@ def feature_weights(findings: Findings, *, ax: Axes | None = None) -> Axes:
     """
     metric = _metric(findings)
     ax = _bars(axes_or_new(ax), metric.weights, _names(findings, metric))
-    ax.axvline(1 / metric.n_features, color=GRAY, linestyle=":", label="plain K-NN")
+    places = np.arange(len(metric.plain))
+    ax.vlines(
+        metric.plain, places - 0.5, places + 0.5, color=GRAY, linestyle=":", label="plain K-NN"
+    )
     ax.legend(frameon=False, fontsize="small")
     ax.set_xlabel("fraction of the diagonal of M, features standardized")
     ax.set_title("Feature weights")
@@ -84,9 +87,7 @@ def directions(findings: Findings, which: int = 0, *, ax: Axes | None = None) ->
     """
     metric = _metric(findings)
     direction = pick(metric.directions, which, "directions")
-    order = np.argsort(-np.abs(direction.loadings), kind="stable")[:10]
-    names = _names(findings, metric)
-    ax = _bars(axes_or_new(ax), direction.loadings[order], [names[f] for f in order])
+    ax = _bars(axes_or_new(ax), direction.loadings[:10], list(direction.names[:10]))
     ax.axvline(0, color=GRAY, linewidth=0.8)
     ax.set_xlabel("loading, features standardized")
     ax.set_title(f"Direction {which + 1}: {100 * direction.spread:.0f} % of the variance")

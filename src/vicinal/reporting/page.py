@@ -42,6 +42,7 @@ SCRIPTS = (
     "heatmap.js",
     "curves.js",
     "classes.js",
+    "numbers.js",
     "histograms.js",
     "provenance.js",
     "main.js",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.tuned_model import TunedModel
 from vicinal.fitted_model import FittedModel, NeighborVotes
 from vicinal.reporting.findings import Fact
 
@@ -30,7 +30,7 @@ def provenance(
     """
     found: dict[str, str | Sequence[str]] = {
         "Data": [f"{name}: {n:,} rows × {d:,} features" for name, (n, d) in shapes.items()],
-        "Classes": [f"{name}: {line}" for name, line in classes.items()],
+        **({"Classes": [f"{name}: {line}" for name, line in classes.items()]} if classes else {}),
         "Settings": _settings(fitted),
         "Versions": [f"Python {platform.python_version()}", *_versions()],
         "Machine": f"{platform.system()} {platform.machine()}",
@@ -49,7 +49,7 @@ def _settings(fitted: FittedModel) -> list[str]:
     if isinstance(fitted.votes, NeighborVotes):
         steps.append(fitted.votes.knn)
     lines = [" ".join(repr(step).split()) for step in steps]
-    if isinstance(fitted.estimator, ANNClassifier):
+    if isinstance(fitted.estimator, TunedModel):
         lines.append(f"fitted in {_duration(fitted.estimator.fit_time_)}")
     return lines
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vicinal.reporting.figure_axes import BLUE, GRAY, ORANGE, axes_or_new, bare, class_style, pick
-from vicinal.reporting.findings import Findings, Histogram
+from vicinal.reporting.findings import Errors, Findings, Histogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,6 +51,11 @@ def maps(findings: Findings, when: str = "after", *, ax: Axes | None = None) -> 
     rows = findings.maps
     points, spread = getattr(rows, when), getattr(rows, f"{when}_spread")
     size = float(np.clip(900 / np.sqrt(len(points)), 8, 40))
+    if not findings.classes:
+        fill = ax.scatter(
+            points[:, 0], points[:, 1], s=size, c=rows.labels, cmap="plasma_r", alpha=0.8
+        )
+        ax.figure.colorbar(fill, ax=ax, shrink=0.7)
     for code, name in enumerate(findings.classes):
         style = class_style(code)
         for held_out in (False, True):
@@ -67,9 +72,16 @@ def maps(findings: Findings, when: str = "after", *, ax: Axes | None = None) -> 
     directions = "two directions" if spread[1] > 0 else "one direction"
     ax.set_xlabel(f"{directions} with {100 * sum(spread):.0f} % of the variance")
     ax.set_title("Before: standardized features" if when == "before" else "After: learned metric")
-    if len(findings.classes) <= LEGEND_LENGTH:
+    if 0 < len(findings.classes) <= LEGEND_LENGTH:
         ax.legend(frameon=False, fontsize="small", ncols=1 + len(findings.classes) // 11)
     return ax
+
+
+def _of_classes(findings: Findings) -> Errors:
+    """The errors; TypeError where numbers are predicted."""
+    if not isinstance(findings.errors, Errors):
+        raise TypeError("this figure is about classes, and the model predicts numbers")
+    return findings.errors
 
 
 def confusion(findings: Findings, *, ax: Axes | None = None) -> Axes:
@@ -86,7 +98,7 @@ def confusion(findings: Findings, *, ax: Axes | None = None) -> Axes:
     -------
     ax : matplotlib Axes
     """
-    counts, names = findings.errors.confusion, findings.classes
+    counts, names = _of_classes(findings).confusion, findings.classes
     ax = axes_or_new(ax)
     parts = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     ax.imshow(parts, cmap="Blues", vmin=0, vmax=1)
@@ -116,10 +128,11 @@ def margins(findings: Findings, *, ax: Axes | None = None) -> Axes:
     -------
     ax : matplotlib Axes
     """
-    histogram = findings.errors.margins
+    errors = _of_classes(findings)
+    histogram = errors.margins
     ax = _histogram(axes_or_new(ax), histogram)
     ax.axvline(0, color=ORANGE, linewidth=1)
-    ax.set_xlabel(findings.errors.margin_name)
+    ax.set_xlabel(errors.margin_name)
     return ax
 
 
@@ -159,7 +172,7 @@ def calibration(findings: Findings, *, ax: Axes | None = None) -> Axes:
     -------
     ax : matplotlib Axes
     """
-    bins = findings.errors.calibration
+    bins = _of_classes(findings).calibration
     ax = bare(axes_or_new(ax))
     ax.plot([0, 1], [0, 1], color=GRAY, linestyle=":")
     sizes = 12 + 160 * bins.counts / bins.counts.max()

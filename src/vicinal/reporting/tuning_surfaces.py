@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.regressor import ANNRegressor
 from vicinal.fitted_model import FittedModel
 from vicinal.reporting.findings import Curve, Surface, Tuning
-from vicinal.reporting.headline import number
+from vicinal.reporting.headline import error_of, number
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.voting.votes import LEAVES
 
@@ -54,18 +55,18 @@ def _search_surfaces(model: ANNSearchCV) -> tuple[Surface, ...]:
     return surfaces if len(gamma) > 1 else surfaces[1:]
 
 
-def _committee_surfaces(model: ANNClassifier) -> tuple[Surface, ...]:
+def _committee_surfaces(model: ANNClassifier | ANNRegressor) -> tuple[Surface, ...]:
     """One surface per vote: metrics (configuration and iterate) × K."""
     votes = dict.fromkeys(model.cv_results_["vote"].tolist())
     return tuple(_vote_surface(model, vote) for vote in votes)
 
 
-def _vote_surface(model: ANNClassifier, vote: str) -> Surface:
+def _vote_surface(model: ANNClassifier | ANNRegressor, vote: str) -> Surface:
     results = model.cv_results_
     here = results["vote"] == vote
     names, iterates, ks, errors = (
         results[name][here].tolist()
-        for name in ("configuration", "iterate", "n_neighbors", "mean_test_error")
+        for name in ("configuration", "iterate", "n_neighbors", error_of(model))
     )
     metrics = list(zip(names, iterates, strict=True))
     rows, columns = list(dict.fromkeys(metrics)), sorted(set(ks))
@@ -82,11 +83,13 @@ def _vote_surface(model: ANNClassifier, vote: str) -> Surface:
         for choice in model.chosen_
         if choice.vote == vote
     )
+    of_numbers = isinstance(model, ANNRegressor)
+    note = "Out-of-fold squared error, of the variance" if of_numbers else "Out-of-fold error"
     return Surface(
         f"Metric × K, {vote} vote", "K", "metric @ iterate",
         ("per leaf",) if vote == LEAVES else tuple(map(str, columns)),
         tuple(f"{name} @ {iterate}" for name, iterate in rows),
-        error, chosen, "Out-of-fold error",
+        error, chosen, note,
     )  # fmt: skip
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,11 +73,27 @@ def test_explain_info_and_text_speak_of_numbers(place, run, ask):
     assert run("transform", "model.vicinal", "new.csv", "--out", "z.csv").exit_code == 0
 
 
+def test_a_page_is_about_the_columns_of_the_table(place, run):
+    result = run(*WORDS, "--holdout", "0.25", "--report", "page.html")
+    assert result.exit_code == 0, result.stderr
+    text = (place / "page.html").read_text()
+    found = json.loads(re.search(r'type="application/json">(.*?)</script>', text)[1])
+    assert found["features"] == ["size", "kind"]
+    assert found["classes"] == []
+    assert found["headline"]["scores"][0]["rmse"] < found["headline"]["scores"][1]["rmse"] * 1.1
+    assert found["headline"]["total"] == 40
+    groups = {one["feature"]: one["groups"] for one in found["errors"]["by_feature"]}
+    assert {group["name"] for group in groups["kind"]} == {"flat", "house"}
+    assert sum(group["count"] for group in groups["size"]) == 40
+    columns = next(fact for fact in found["provenance"] if fact["name"] == "Columns")
+    assert columns["lines"][1].startswith("kind: one-hot")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--method", "nca"], "predicts classes; for numbers use auto or single"),
-        (["--report", "r.html"], "--report is about classes"),
+        (["--class-weight", "balanced"], "--class-weight is about classes"),
         (["--task", "classification"], "looks like a measured number"),
     ],
 )

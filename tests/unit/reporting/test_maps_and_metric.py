@@ -12,8 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 import vicinal as vc
 from vicinal.reporting import examine
+from vicinal.reporting.feature_columns import FeatureColumns
 from vicinal.reporting.maps import VoterCounts
-from vicinal.reporting.metric import feature_weights, metric_findings
+from vicinal.reporting.metric import column_matrix, column_weights, metric_findings
 
 
 def test_before_is_the_pca_of_standardized_features(iris, iris_ann):
@@ -60,30 +61,66 @@ def test_directions_are_the_principal_ones_of_the_transformed_data(iris, iris_an
     scores = pca.transform(iris_ann.transform(X))
     for axis, direction in enumerate(found.metric.directions):
         assert direction.spread == pytest.approx(pca.explained_variance_ratio_[axis])
+        order = [int(name.removeprefix("feature ")) - 1 for name in direction.names]
         loadings = np.empty(4)
-        loadings[found.metric.features] = direction.loadings
+        loadings[order] = direction.loadings
         assert np.linalg.norm(loadings) == pytest.approx(1)
         assert abs(np.corrcoef(S @ loadings, scores[:, axis])[0, 1]) == pytest.approx(1)
 
 
 def test_weights_do_not_depend_on_units():
     rng = np.random.default_rng(0)
-    L, scale, units = rng.normal(size=(3, 5)), rng.uniform(1, 4, 5), rng.uniform(0.01, 100, 5)
-    weights = feature_weights(L.T @ L, scale)
+    L, A, units = rng.normal(size=(3, 5)), rng.normal(size=(40, 5)), rng.uniform(0.01, 100, 5)
+    columns = FeatureColumns.named("abcde", "pqqrr")
+    weights = column_weights(L.T @ L, np.cov(A.T), columns)
     assert weights.sum() == pytest.approx(1)
     in_units = (L / units).T @ (L / units)
-    np.testing.assert_allclose(feature_weights(in_units, scale * units), weights)
+    np.testing.assert_allclose(column_weights(in_units, np.cov((A * units).T), columns), weights)
 
 
 def test_plain_knn_weighs_all_features_alike():
     scale = np.array([1.0, 20.0, 0.3])
-    np.testing.assert_allclose(feature_weights(np.diag(scale**-2.0), scale), 1 / 3)
+    M, C, columns = np.diag(scale**-2.0), np.diag(scale**2.0), FeatureColumns.named("abc", "abc")
+    np.testing.assert_allclose(column_weights(M, C, columns), 1 / 3)
+
+
+def test_the_weight_of_a_column_is_its_part_of_the_mean_squared_distance():
+    """Whatever features stand for its levels: a constant added to all of them changes nothing."""
+    rng = np.random.default_rng(3)
+    levels = np.eye(4)[rng.integers(0, 4, 200)]
+    A, L = np.column_stack([rng.normal(size=200), levels]), rng.normal(size=(3, 5))
+    columns = FeatureColumns.named("xabcd", ["x", *["color"] * 4])
+    C = np.cov(A.T, bias=True)
+    weights = column_weights(L.T @ L, C, columns)
+    parts = [A[:, :1] @ L[:, :1].T, levels @ L[:, 1:].T]
+    spreads = np.array([part.var(axis=0).sum() for part in parts])
+    np.testing.assert_allclose(weights, spreads / spreads.sum())
+    shifted = L + np.array([0.0, 1.0, 1.0, 1.0, 1.0]) * rng.normal(size=(3, 1))
+    np.testing.assert_allclose(column_weights(shifted.T @ shifted, C, columns), weights)
+    shown = np.arange(2)
+    np.testing.assert_allclose(
+        np.abs(column_matrix(shifted.T @ shifted, C, columns, shown)),
+        np.abs(column_matrix(L.T @ L, C, columns, shown)),
+    )
+
+
+def test_between_single_features_the_matrix_is_that_of_standardized_ones():
+    rng = np.random.default_rng(4)
+    A, L = rng.normal(size=(50, 3)) * [1.0, 5.0, 0.1], rng.normal(size=(2, 3))
+    columns = FeatureColumns.named("abc", "abc")
+    found = column_matrix(L.T @ L, np.cov(A.T, bias=True), columns, np.array([2, 0]))
+    scale = A.std(axis=0)
+    expected = (L.T @ L * np.outer(scale, scale))[np.ix_([2, 0], [2, 0])]
+    np.testing.assert_allclose(found, expected)
 
 
 def test_many_features_are_cut_to_the_heaviest():
     rng = np.random.default_rng(1)
     M = np.diag(rng.permutation(np.arange(1.0, 51.0)))
-    found = metric_findings(M, np.ones(50), np.eye(50)[:2], np.array([0.5, 0.2]))
+    A = np.vstack([np.eye(50), -np.eye(50)])  # uncorrelated, of equal variances
+    names = [str(feature) for feature in range(50)]
+    columns = FeatureColumns.named(names, names)
+    found = metric_findings(M, A, np.eye(50)[:2], np.array([0.5, 0.2]), columns)
     assert len(found.features) == 30
     assert found.n_features == 50
     np.testing.assert_array_equal(np.diag(M)[found.features], np.arange(50, 20, -1))

@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from vicinal.fitted_model import MeasuredRows
+from vicinal.reporting.feature_columns import FeatureColumns
 from vicinal.reporting.maps import mean_kept, neighborhoods, with_shares
 from vicinal.voting.explanation import contributions
 
@@ -42,7 +43,7 @@ def test_shares_are_the_largest_contributions_over_the_squared_distance():
     rng = np.random.default_rng(1)
     A, L = rng.normal(size=(30, 6)), rng.normal(size=(4, 6))
     near = neighborhoods(A @ L.T, np.zeros(30, dtype=int), np.ones(30, dtype=bool), 3)
-    near = with_shares(near, MeasuredRows(A, L.T @ L))
+    near = with_shares(near, MeasuredRows(A, L.T @ L), FeatureColumns.named("abcdef", "abcdef"))
     for i in range(30):
         for j in range(3):
             delta = A[i] - A[near.rows[i, j]]
@@ -54,10 +55,23 @@ def test_shares_are_the_largest_contributions_over_the_squared_distance():
             np.testing.assert_allclose(near.shares[i, j], shares[order])
 
 
+def test_shares_of_a_column_are_the_sums_of_those_of_its_features():
+    rng = np.random.default_rng(1)
+    A, M = rng.normal(size=(30, 5)), np.diag([1.0, 2.0, 3.0, 4.0, 5.0])
+    near = neighborhoods(A, np.zeros(30, dtype=int), np.ones(30, dtype=bool), 2)
+    near = with_shares(near, MeasuredRows(A, M), FeatureColumns.named("vwxyz", "kklml"))
+    for i in range(30):
+        parts = np.diag(M) * (A[i] - A[near.rows[i, 1]]) ** 2
+        sums = np.array([parts[:2].sum(), parts[2] + parts[4], parts[3]]) / parts.sum()
+        np.testing.assert_allclose(near.shares[i, 1], sums[near.features[i, 1]])
+        assert sorted(near.features[i, 1].tolist()) == [0, 1, 2]
+
+
 def test_all_shares_of_few_features_sum_to_one(iris):
     S = StandardScaler().fit_transform(iris[0][:, :3])
     near = neighborhoods(S, np.zeros(150, dtype=int), np.ones(150, dtype=bool), 5)
-    shares = with_shares(near, MeasuredRows(S, np.eye(3))).shares.sum(axis=2)
+    columns = FeatureColumns.named("abc", "abc")
+    shares = with_shares(near, MeasuredRows(S, np.eye(3)), columns).shares.sum(axis=2)
     apart = near.distances > 0  # iris has rows that are equal: there is nothing to share
     assert apart.any()
     assert not apart.all()

@@ -1,6 +1,8 @@
 // Section 5: confusion, figures a class, the rows most at risk, calibration.
+const MANY_CLASSES = 20; // the matrix then takes the whole width
 function drawErrors() {
   const { errors, classes } = findings;
+  if (classes.length > MANY_CLASSES) byId('confusion').closest('.split').classList.add('many');
   const totals = errors.confusion.map((row) => row.reduce((a, b) => a + b, 0));
   responsive(byId('confusion'), (width) => drawHeat(width, {
     label: 'Confusion matrix', rows: classes, columns: classes, values: errors.confusion, square: true,
@@ -15,7 +17,7 @@ function drawErrors() {
 }
 
 function drawPerClass(errors, classes) {
-  const meter = (v) => el('td', {}, v === null ? '\u2013' : [el('span', { class: 'meter', style: { '--v': v } }), percent(v, 0)]);
+  const meter = (v) => el('td', { class: 'measure' }, v === null ? '\u2013' : [el('span', { class: 'meter', style: { '--v': v } }), percent(v, 0)]);
   byId('per-class').append(el('table', {},
     el('thead', {}, el('tr', {}, ['class', 'precision', 'recall', 'rows'].map((name) => el('th', { scope: 'col', class: name === 'rows' ? 'right' : null }, name)))),
     el('tbody', {}, classes.map((_, c) => el('tr', {}, el('td', {}, labeled(c)), meter(errors.precision[c]), meter(errors.recall[c]),

@@ -2,7 +2,7 @@
 function drawTuning() {
   const { surfaces, curves } = findings.tuning;
   byId('tuning-lede').textContent = surfaces.length
-    ? 'Every cell is a setting that was cross-validated; the number is its error in percent. A flat region around the choice means that it does not matter much.'
+    ? `Every cell is a setting that was cross-validated; the number is its ${isNumeric ? 'squared error, in percent of the variance' : 'error in percent'}. A flat region around the choice means that it does not matter much.`
     : 'Nothing was tuned: the settings were given.';
   surfaces.forEach(drawSurface);
   if (!curves.length) {

@@ -30,7 +30,19 @@ function number(x, digits = 3) {
 }
 // Words too long for a narrow column may break anywhere, others only between words.
 const breakable = (text) => (/\S{14}/.test(text) ? 'long' : null);
-const clip = (text, length) => (text.length > length ? text.slice(0, length - 1) + '\u2026' : text);
+// What tells long names apart is at their ends as often as at their beginnings.
+function clip(text, length) {
+  if (text.length <= length) return text;
+  const start = Math.ceil(0.55 * (length - 1));
+  return `${text.slice(0, start)}\u2026${text.slice(text.length - (length - 1 - start))}`;
+}
+// Names without the words that all of them begin with, where these take much room.
+function shortened(names) {
+  let shared = names.length > 1 ? names[0].length : 0;
+  for (const name of names) while (!name.startsWith(names[0].slice(0, shared))) shared -= 1;
+  shared = names[0].slice(0, shared).lastIndexOf(' ') + 1;
+  return shared > 5 && names.some((name) => name.length > 16) ? names.map((name) => `\u2026${name.slice(shared)}`) : names;
+}
 
 // Round steps between two numbers, about as many as asked for.
 function ticks(low, high, wanted) {
@@ -45,6 +57,13 @@ function ticks(low, high, wanted) {
   return found;
 }
 const scale = (from, to) => (x) => to[0] + ((x - from[0]) / (from[1] - from[0] || 1)) * (to[1] - to[0]);
+
+// The values that leave out this share at either end; one at least, if there are three.
+function spread(values, share) {
+  const sorted = values.filter((v) => v !== null).sort((a, b) => a - b), last = sorted.length - 1;
+  const place = Math.min(Math.ceil(share * last), Math.floor(last / 2));
+  return [sorted[place], sorted[last - place]];
+}
 
 // Draws at the width that the container has, and again when it changes; so that text keeps its
 // size, also at the width that the container will have on paper.

@@ -4,11 +4,13 @@ const CHOICES_SHOWN = 7;
 function drawHeadline() {
   const { scores, protocol, chosen } = findings.headline;
   const [learned] = scores;
+  const measure = isNumeric ? 'Mean absolute error ' + number(learned.mae) + '; intervals of RMSE are 95\u202f%.'
+    : `${count(learned.correct)} of ${count(learned.total)} right; intervals are 95\u202f% (Wilson).`;
   byId('verdict').append(
-    el('p', { class: 'huge' }, minus((100 * learned.accuracy).toFixed(1)), el('small', {}, '%')),
-    el('p', { class: 'verdict' }, verdict()),
-    el('p', { class: 'note' }, `${protocol} ${count(learned.correct)} of ${count(learned.total)} right; intervals are 95\u202f% (Wilson).`));
-  responsive(byId('scores'), drawScores);
+    el('p', { class: 'huge' }, minus((100 * (isNumeric ? learned.r2 : learned.accuracy)).toFixed(1)), el('small', {}, '%')),
+    el('p', { class: 'verdict' }, isNumeric ? numberVerdict() : verdict()),
+    el('p', { class: 'note' }, `${protocol} ${measure}`));
+  responsive(byId('scores'), isNumeric ? drawErrorScores : drawScores);
   const grid = (entries) => el('div', { class: 'chosen' }, entries.map((entry) => [
     el('div', { class: 'setting' }, entry.name), el('div', { class: 'value' }, entry.value),
     el('div', { class: 'why' }, entry.why)]));

@@ -2,15 +2,19 @@
 function drawNeighborhoods() {
   const k = maps.near_after.rows[0].length;
   const { near_before: before, near_after: after } = maps;
-  byId('maps-lede').textContent =
-    `Of the ${k} nearest neighbors of a ${maps.held_out.some(Boolean) ? 'held-out' : 'training'} row, ${percent(before.agreement, 0)} share its label ` +
-    `before and ${percent(after.agreement, 0)} after; on average ${number(maps.kept, 2)} of the ${k} stay. ` +
-    (maps.held_out.some(Boolean) ? '' : 'The metric has seen these labels, so \u201cafter\u201d flatters it. ') +
+  const whose = `a ${maps.held_out.some(Boolean) ? 'held-out' : 'training'} row`;
+  byId('maps-lede').textContent = (isNumeric
+    ? `The targets of the ${k} nearest neighbors of ${whose} differ from its own by ${number(before.agreement)} before and by ${number(after.agreement)} after, in the mean; on average`
+    : `Of the ${k} nearest neighbors of ${whose}, ${percent(before.agreement, 0)} share its label before and ${percent(after.agreement, 0)} after; on average`) +
+    ` ${number(maps.kept, 2)} of the ${k} stay. ` +
+    (maps.held_out.some(Boolean) ? '' : `The metric has seen these ${isNumeric ? 'targets' : 'labels'}, so \u201cafter\u201d flatters it. `) +
     'Click a point to see who its neighbors were and who they are now.';
   const line = (when, dash) => svg('svg', { width: 26, height: 10, viewBox: '0 0 26 10' },
     svg('line', { x1: 0, x2: 26, y1: 5, y2: 5, stroke: `var(--${when})`, 'stroke-width': 2, 'stroke-dasharray': dash }));
   byId('map-key').append(el('li', {}, line('before', '4 3'), 'neighbors before'), el('li', {}, line('after'), 'neighbors after'));
   if (maps.held_out.some(Boolean)) byId('map-key').append(el('li', {}, 'filled: training row, outlined: held out'));
+  if (drawnMaps.some((map) => map.rim.some(Boolean))) byId('map-key').append(el('li', {}, 'ringed, at the rim: an outlier beyond the map'));
+  byId('map-key').append(el('li', {}, 'wheel or two fingers: zoom'));
   const shown = maps.ids.length;
   byId('maps-note').textContent = (shown < maps.n_rows
     ? `The maps show a stratified sample of ${count(shown)} of ${count(maps.n_rows)} rows, and neighbors are sought among them. ` : '')
@@ -26,26 +30,30 @@ function drawPanel(point) {
     panel.replaceChildren(el('p', { class: 'lede' }, 'No row is selected. Click a point in either map.'));
     return;
   }
-  const label = maps.labels[point], said = maps.predictions[point];
+  const label = maps.labels[point], guess = maps.predictions[point];
   const rows = [maps.near_before.rows[point], maps.near_after.rows[point]];
-  const own = rows.map((list) => list.filter((row) => maps.labels[row] === label).length);
+  const own = rows.map((list) => (isNumeric
+    ? list.reduce((sum, row) => sum + Math.abs(maps.labels[row] - label), 0) / list.length
+    : list.filter((row) => maps.labels[row] === label).length));
+  const unknown = guess === null || (!isNumeric && guess < 0), right = !isNumeric && guess === label;
   const kept = rows[1].filter((row) => rows[0].includes(row)).length;
   panel.replaceChildren(
-    el('h3', {}, el('span', { class: breakable(maps.ids[point]) }, maps.ids[point]), el('span', { class: 'label' }, labeled(label),
-      said < 0 ? null : el('span', { class: said === label ? '' : 'wrong' }, said === label ? ' \u2014 predicted so' : ` \u2014 predicted ${className(said)}`))),
+    el('h3', {}, el('span', { class: breakable(maps.ids[point]) }, maps.ids[point]), el('span', { class: 'label' }, shownLabel(label),
+      unknown ? null : el('span', { class: right || isNumeric ? '' : 'wrong' }, right ? ' \u2014 predicted so' : ` \u2014 predicted ${said(guess)}`))),
     el('p', { class: 'lede' }, (point === maps.focus ? `${maps.focus_why} ` : '') +
-      `Of its own label: ${own[0]} of ${rows[0].length} neighbors before, ${own[1]} after. ${kept} ${kept === 1 ? 'is' : 'are'} the same.`),
+      (isNumeric ? `The targets of its neighbors differ from its own by ${number(own[0])} before, by ${number(own[1])} after, in the mean. `
+        : `Of its own label: ${own[0]} of ${rows[0].length} neighbors before, ${own[1]} after. `) + `${kept} ${kept === 1 ? 'is' : 'are'} the same.`),
     el('div', { class: 'split' }, neighborTable('before', point, rows[1]), neighborTable('after', point, rows[0])));
 }
 
 function neighborTable(when, point, others) {
   const near = maps[`near_${when}`];
   const explained = near.features[point][0].length > 0;
-  const head = ['row', 'label', 'distance'].concat(explained ? ['what the distance is made of'] : []);
+  const head = ['row', isNumeric ? 'target' : 'label', 'distance'].concat(explained ? ['what the distance is made of'] : []);
   const body = near.rows[point].map((row, j) => el('tr', {},
     el('td', {}, el('button', { type: 'button', class: 'link', onclick: () => select(row) }, words(maps.ids[row])),
       others.includes(row) ? el('span', { class: 'kept', title: 'a neighbor before and after' }, ' \u2194') : null),
-    el('td', {}, labeled(maps.labels[row])),
+    el('td', {}, shownLabel(maps.labels[row])),
     el('td', { class: 'right' }, number(near.distances[point][j])),
     explained ? el('td', {}, shares(near, point, j, when)) : null));
   return el('table', {}, el('caption', { class: when },
