@@ -12,7 +12,6 @@ from time import monotonic
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vicinal._typing import Document, LabelArray
 from vicinal.cli.class_scores import class_table, number_lines, score_lines, score_texts

@@ -136,7 +136,9 @@ def _rows(
         X = np.asarray(X.X, dtype=np.float64)
     committee = fitted.committee
     if name == "X" and fitted.preparation and committee is not None and _is_encoded(fitted):
-        A = np.asarray(committee.X_fit_, dtype=np.float64)  # cross-fitted, where it matters
+        A: FloatArray = np.asarray(
+            committee.X_fit_, dtype=np.float64
+        )  # cross-fitted, where it matters
     else:
         A = fitted.prepare(X)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
