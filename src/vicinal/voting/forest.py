@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 
 from vicinal._typing import FloatArray, IndexArray, LabelArray
@@ -22,12 +23,14 @@ from vicinal.voting.row_weights import RowWeights
 from vicinal.voting.votes import PRIOR_VOTES
 
 
-class GrownTree(Protocol):
-    """A fitted tree of scikit-learn."""
+class NodeArrays(Protocol):
+    """The attribute ``tree_`` of a fitted tree of scikit-learn."""
 
-    @property
-    def tree_(self) -> Any:
-        """Its arrays."""
+    node_count: int
+    feature: IndexArray
+    threshold: FloatArray
+    children_left: IndexArray
+    children_right: IndexArray
 
 
 @dataclass(frozen=True)
@@ -55,28 +58,30 @@ class Forest:
     ) -> Forest:
         """Grow trees on samples with replacement of rows X (n, d) of targets (n,).
 
-        Trees see standardized features, since scikit-learn works in float32. They are clones of
-        `tree`, and grown here rather than by a forest of scikit-learn, which may not be fitted in
-        several threads: it changes the filters of warnings.
+        Trees see standardized features, since scikit-learn works in float32. They are what `tree`
+        becomes, fit by fit, without checks of what is the same every time; a forest of scikit-learn
+        may not be fitted in several threads, since it changes the filters of warnings.
         """
         rng = np.random.RandomState(seed)
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
         Z = ((X - center) / scale).astype(np.float32)
-        trees = []
+        nodes = []
+        tree = clone(tree)
         for _ in range(n_trees):
             times = np.bincount(rng.randint(len(X), size=len(X)), minlength=len(X))
-            grown = clone(tree).set_params(random_state=rng.randint(2**31 - 1))
+            tree.random_state = rng.randint(2**31 - 1)
             drawn = times * weights
             if not drawn.any():  # only rows of weight 0 were drawn
                 drawn = times.astype(np.float64)
-            trees.append(grown.fit(Z, targets, sample_weight=drawn))
-        return cls.of(trees, center, scale)
+            with config_context(assume_finite=True, skip_parameter_validation=True):
+                tree.fit(Z, targets, sample_weight=drawn, check_input=False)
+            nodes.append(tree.tree_)
+        return cls.of(nodes, center, scale)
 
     @classmethod
-    def of(cls, trees: Sequence[GrownTree], center: FloatArray, scale: FloatArray) -> Forest:
-        """Forest of trees that were grown on rows (x − center) / scale."""
-        nodes = [grown.tree_ for grown in trees]
+    def of(cls, nodes: Sequence[NodeArrays], center: FloatArray, scale: FloatArray) -> Forest:
+        """Forest of the trees of scikit-learn, grown on rows (x − center) / scale."""
         starts = np.cumsum([0, *(tree.node_count for tree in nodes)]).astype(np.intp)
         features = np.concatenate([tree.feature for tree in nodes]).astype(np.intp)
         children = np.concatenate(

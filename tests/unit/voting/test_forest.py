@@ -37,7 +37,7 @@ def test_weights_give_the_probabilities_of_scikit_learn(grown):
     queries = X + 0.2 * X.std(axis=0) * rng.normal(size=X.shape)
     weights = rng.uniform(0.5, 2.0, len(X))
     grown.fit(Z, Y, sample_weight=weights)
-    forest = Forest.of(grown.estimators_, CENTER, SCALE)
+    forest = Forest.of([tree.tree_ for tree in grown.estimators_], CENTER, SCALE)
     W = rows_alone(LeafRows(X, forest, weights), queries, len(X))
     assert_allclose(W.sum(axis=1), 1.0)
     expected = grown.predict_proba((queries - CENTER) / SCALE)
@@ -47,7 +47,7 @@ def test_weights_give_the_probabilities_of_scikit_learn(grown):
 def test_weights_average_numbers_too():
     grown = RandomForestRegressor(20, bootstrap=False, max_features=0.3, random_state=0)
     grown.fit(Z, X[:, 0] ** 2)
-    forest = Forest.of(grown.estimators_, CENTER, SCALE)
+    forest = Forest.of([tree.tree_ for tree in grown.estimators_], CENTER, SCALE)
     W = rows_alone(LeafRows(X, forest, ONES), X, len(X))
     expected = grown.predict(Z)
     assert_allclose(W @ X[:, 0] ** 2, expected, rtol=1e-10)
