@@ -7,9 +7,28 @@ import torch
 from torch import Tensor, nn
 
 from vicinal._typing import FloatArray
+from vicinal.deep.feature_embedding import FeatureEmbedding
 
 NODES = 32
 """Points on the straight line between two rows."""
+
+
+def feature_contributions(module: nn.Module, x: Tensor, rows: Tensor) -> FloatArray:
+    """(k, d) what each feature adds to the squared distances from x (d,) to rows (k, d).
+
+    Integrated gradients. Where the network begins with a :class:`FeatureEmbedding`, the line is
+    straight between embedded features, and the parts of a feature are added up: a line between the
+    features themselves would pass all the waves between two values, whose gradients cancel.
+    """
+    if not isinstance(module, nn.Sequential) or not isinstance(module[0], FeatureEmbedding):
+        return path_contributions(module, x, rows)
+    embedding = module[0]
+    with torch.no_grad():
+        embedded = embedding(torch.cat([x[None], rows]))
+    parts = path_contributions(module[1:], embedded[0], embedded[1:])
+    total = np.zeros((len(parts), len(x)), parts.dtype)
+    np.add.at(total.T, embedding.features.cpu().numpy(), parts.T)
+    return total
 
 
 def path_contributions(module: nn.Module, x: Tensor, rows: Tensor) -> FloatArray:

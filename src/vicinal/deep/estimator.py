@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags, check_scalar
+from sklearn.utils import Tags
 from torch import Tensor, nn
 
 from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
@@ -23,7 +22,6 @@ from vicinal.learners.fit_input import store_fit
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.parameters import check_parameters
 from vicinal.voting.class_mean import ClassMeanKNN
-from vicinal.voting.explanation import Explanation
 from vicinal.voting.row_weights import VotingRows
 
 
@@ -216,36 +214,17 @@ class DeepANN(ClassifierMixin, NeighborNetwork):
         with keep_threads():
             return self._class_shares(Z, self.knn_, self._voters, self.y_fit_)
 
-    def explain(self, X: ArrayLike, n_neighbors: int = 5) -> list[Explanation]:
-        """For every row of X the training rows of largest weight, and what made them near.
-
-        Contributions of the features to the squared distance of two embeddings are integrated
-        gradients along the straight line between the two rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_queries, n_features)
-        n_neighbors : int, default=5
-
-        Returns
-        -------
-        explanations : list of Explanation
-            As of :meth:`vicinal.ANNClassifier.explain`; ``print`` one to see it as a table.
-        """
-        check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
-        P, labels = self.predict_proba(X), self.classes_[self.y_fit_]
-        explanations = self._neighbor_votes(self._queries(X), int(n_neighbors), labels)
+    def _stated(self, X: ArrayLike) -> list[tuple[Any, dict[object, float]]]:
         return [
-            Explanation(
-                prediction=self.classes_[np.argmax(p)],
-                probabilities=dict(zip(self.classes_.tolist(), p.tolist(), strict=True)),
-                neighbors=votes,
-                other_weight=max(0.0, 1.0 - sum(vote.weight for vote in votes)),
-                effective_neighbors=effective,
-                feature_names=self._input_names,
+            (
+                self.classes_[np.argmax(p)],
+                dict(zip(self.classes_.tolist(), p.tolist(), strict=True)),
             )
-            for p, (votes, effective) in zip(P, explanations, strict=True)
+            for p in self.predict_proba(X)
         ]
+
+    def _targets(self) -> LabelArray:
+        return self.classes_[self.y_fit_]
 
     def _class_shares(
         self, Q: FloatArray, knn: ClassMeanKNN, rows: EmbeddedRows, codes: IndexArray
@@ -398,6 +377,12 @@ class DeepANNRegressor(RegressorMixin, NeighborNetwork):
         with keep_threads():
             averages = _averages(self._voters, Z, targets)
         return averages[:, 0] if self.y_fit_.ndim == 1 else averages
+
+    def _stated(self, X: ArrayLike) -> list[tuple[Any, dict[object, float]]]:
+        return [(value, {}) for value in self.predict(X)]
+
+    def _targets(self) -> FloatArray:
+        return self.y_fit_
 
     def _quality(self, Z: FloatArray, y: Any, Q: FloatArray, u: Any, temperature: float) -> float:
         """1 less the mean squared error of standardized targets: about R²."""

@@ -104,6 +104,12 @@ class FeatureEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(d, self.code.width, size).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(d, size).uniform_(-bound, bound))
 
+    @property
+    def features(self) -> Tensor:
+        """(p,) the feature that every output belongs to."""
+        size = self.weight.shape[2] if len(self.many) else 1
+        return torch.cat([self.many.repeat_interleave(size), self.few])
+
     def forward(self, X: Tensor) -> Tensor:
         if len(self.many) == 0:
             return X

@@ -19,8 +19,8 @@ from sklearn.utils import Tags, check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
-from vicinal.deep.attribution import path_contributions
+from vicinal._typing import FloatArray, IndexArray, Seed
+from vicinal.deep.attribution import feature_contributions
 from vicinal.deep.embedded_rows import EmbeddedRows, Vote
 from vicinal.deep.feature_embedding import EmbeddingName, table_network
 from vicinal.deep.network import choose_device, embed, embed_tensor, seeded
@@ -46,7 +46,7 @@ from vicinal.learners.parameters import (
     OneOf,
     ParameterConstraints,
 )
-from vicinal.voting.explanation import NeighborVote
+from vicinal.voting.explanation import Explanation, NeighborVote
 from vicinal.voting.sources import prepared
 
 PERPLEXITY = 20.0
@@ -183,20 +183,65 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _effective(weights: FloatArray) -> FloatArray:
         return np.asarray(np.exp(entr(weights).sum(axis=1)))
 
+    def explain(self, X: ArrayLike, n_neighbors: int = 5) -> list[Explanation]:
+        """For every row of X the training rows of largest weight, and what made them near.
+
+        Contributions of the features to the squared distance of two embeddings are integrated
+        gradients along a straight line: between the embedded features of the two rows, and with a
+        ``module`` of your own or without feature embeddings between the rows themselves.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+        n_neighbors : int, default=5
+
+        Returns
+        -------
+        explanations : list of Explanation
+            As of :meth:`vicinal.ANNClassifier.explain`; ``print`` one to see it as a table.
+        """
+        check_scalar(n_neighbors, "n_neighbors", Integral, min_val=1)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        votes = self._neighbor_votes(self._queries(X), int(n_neighbors))
+        return [
+            Explanation(
+                prediction=prediction,
+                probabilities=shares,
+                neighbors=listed,
+                other_weight=max(0.0, 1.0 - sum(vote.weight for vote in listed)),
+                effective_neighbors=effective,
+                feature_names=tuple(str(name) for name in names),
+            )
+            for (prediction, shares), (listed, effective) in zip(
+                self._stated(X), votes, strict=True
+            )
+        ]
+
+    def _stated(self, X: ArrayLike) -> list[tuple[Any, dict[object, float]]]:
+        """Prediction and shares of the classes, if there are any, for every row of X."""
+        raise NotImplementedError
+
+    def _targets(self) -> NDArray[Any]:
+        """(n, ...) classes or numbers of the training rows."""
+        raise NotImplementedError
+
     def _neighbor_votes(
-        self, queries: FloatArray, k: int, labels: LabelArray
+        self, queries: FloatArray, k: int
     ) -> Iterator[tuple[tuple[NeighborVote, ...], float]]:
         """For every query (q, e) the k rows of largest weight, and the effective number of rows."""
         (term,) = self._voters.row_weights(self._embed(queries, self.scaler_, self.module_)).terms
-        module = copy.deepcopy(self.module_).double().eval()
-        network = nn.Sequential(module, _Directions()) if self._normalized else module
+        module, labels = copy.deepcopy(self.module_).double().eval(), self._targets()
+        network: nn.Module = module
+        if self._normalized:
+            layers = module if isinstance(module, nn.Sequential) else (module,)
+            network = nn.Sequential(*layers, _Directions())
         scaled = torch.as_tensor(self.scaler_.transform(self.X_fit_.astype(np.float64)))
         asked = torch.as_tensor(self.scaler_.transform(queries.astype(np.float64)))
         effective = self._effective(term.weights)
         for i, x in enumerate(asked):
             order = np.argsort(-term.weights[i], kind="stable")[:k]
             rows, weights = term.ids[i, order], term.weights[i, order]
-            parts = path_contributions(network, x, scaled[rows])
+            parts = feature_contributions(network, x, scaled[rows])
             distances = np.sqrt(np.maximum(parts.sum(axis=1), 0.0))
             if self.encoder_ is not None:
                 parts = self.encoder_.sum_by_column(parts)
@@ -205,11 +250,6 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 tuple(NeighborVote(int(r), y, float(w), float(d), p) for r, y, w, d, p in votes),
                 float(effective[i]),
             )
-
-    @property
-    def _input_names(self) -> tuple[str, ...]:
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return tuple(str(name) for name in names)
 
     # --------------------------------------------------------------------------------- fitting
 

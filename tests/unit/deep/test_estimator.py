@@ -313,6 +313,39 @@ def test_explanations_add_up(cases, distance):
     assert [vote.weight for vote in explanations[0].neighbors] == sorted(weights[0])[:-4:-1]
 
 
+@pytest.mark.parametrize("targets", [1, 2])
+def test_explanations_of_numbers(cases, targets):
+    frame, numbers = cases
+    y = numbers if targets == 1 else np.column_stack([numbers, -numbers])
+    model = DeepANNRegressor(**FAST).fit(frame, y)
+    (explanation,) = model.explain(frame[:1], n_neighbors=len(frame))
+    assert explanation.probabilities == {}
+    np.testing.assert_allclose(explanation.prediction, model.predict(frame[:1])[0])
+    average = sum(vote.weight * vote.label for vote in explanation.neighbors)
+    np.testing.assert_allclose(average, explanation.prediction)
+    gaps = model.transform(frame[:1]) - model.embeddings_
+    for vote in explanation.neighbors:
+        np.testing.assert_allclose(vote.label, y[vote.row])
+        squared = np.sum(gaps[vote.row] ** 2)
+        assert vote.contributions.sum() == pytest.approx(squared, rel=1e-4, abs=1e-8)
+    assert "prediction" in str(explanation)
+
+
+@pytest.mark.parametrize("embedding", ["periodic", "piecewise", None])
+@pytest.mark.parametrize("distance", ["euclidean", "cosine"])
+def test_features_that_do_not_differ_contribute_nothing(iris, embedding, distance):
+    X, y = iris
+    X = np.column_stack([X, X[:, 0] > 5.5])  # a feature of two values, which is not embedded
+    model = DeepANN(**FAST, embedding=embedding, distance=distance).fit(X, y)
+    query = X[:1].copy()
+    query[0, 1] += 1.0
+    (explanation,) = model.explain(query, n_neighbors=150)
+    vote = next(vote for vote in explanation.neighbors if vote.row == 0)
+    np.testing.assert_allclose(vote.contributions[[0, 2, 3, 4]], 0.0, atol=1e-12)
+    assert vote.contributions[1] == pytest.approx(vote.distance**2)
+    assert vote.distance > 0
+
+
 def test_contributions_of_a_linear_map_are_those_of_its_metric():
     torch.manual_seed(0)
     module = torch.nn.Linear(3, 2).double()
