@@ -88,13 +88,13 @@ def _map(
             f"frame is a {type(frame).__name__}; give a Dask DataFrame without out, or a folder "
             "with out"
         )
-    meta = _answers(model, frame._meta_nonempty, work).iloc[:0]
+    meta = _answers(frame._meta_nonempty, model, work).iloc[:0]
     client = _client()
     if client is None:
-        compute = partial(_part, model=model, work=work)
+        compute = partial(_answers, model=model, work=work)
         return frame.map_partitions(compute, meta=meta, enforce_metadata=False)
     shared = _scattered(client, model)
-    return frame.map_partitions(_part, shared, work, meta=meta, enforce_metadata=False)
+    return frame.map_partitions(_answers, shared, work, meta=meta, enforce_metadata=False)
 
 
 def _scattered(client: Any, model: Model) -> Any:
@@ -111,11 +111,7 @@ def _client() -> Any:
         return None
 
 
-def _part(part: pd.DataFrame, model: Model, work: ChunkWork) -> pd.DataFrame:
-    return _answers(model, part, work)
-
-
-def _answers(model: Model, part: pd.DataFrame, work: ChunkWork) -> pd.DataFrame:
+def _answers(part: pd.DataFrame, model: Model, work: ChunkWork) -> pd.DataFrame:
     """The results for a part, with its index."""
     if isinstance(model, TableModel):
         (table,) = map_chunks(model, [part], work, TableCounts())
@@ -184,5 +180,5 @@ def _compute_file(file: Path, model: Model, work: ChunkWork, out: Path) -> Path:
         table_writer(out / file.name) as write,
     ):
         for chunk in chunks.frames:
-            write(_answers(model, chunk, work))
+            write(_answers(chunk, model, work))
     return out / file.name

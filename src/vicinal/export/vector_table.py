@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
-from vicinal._typing import Document, FloatArray
+from vicinal._typing import FloatArray
 from vicinal.export.affine import AffineMap, affine_map, transform_steps
 from vicinal.export.committee_map import CommitteeMap, committee_map
 from vicinal.fitted_model import MeanMetric, Transformer, anatomy
@@ -153,7 +154,7 @@ def _split(
     return [], maps
 
 
-def _form(A: FloatArray, X: FloatArray, keep_raw: bool) -> Document:
+def _form(A: FloatArray, X: FloatArray, keep_raw: bool) -> dict[str, Any]:
     """Vectors, metric and maps of queries, of rows X (n, d) whose distance is ‖A δ‖."""
     center = X.mean(axis=0)
     Z = (X - center) @ A.T
@@ -161,7 +162,7 @@ def _form(A: FloatArray, X: FloatArray, keep_raw: bool) -> Document:
     to_z = AffineMap(A, center, np.zeros(m))
     if keep_raw:
         to_product = AffineMap(np.r_[A.T @ A, np.zeros((1, d))], center, np.r_[np.zeros(d), 1.0])
-        form: Document = {"metric": "ip", "queries": to_product, "shift": to_z}
+        form: dict[str, Any] = {"metric": "ip", "queries": to_product, "shift": to_z}
         vectors = np.c_[X, -0.5 * np.einsum("nm,nm->n", Z, Z)]
     else:
         form = {"metric": "l2", "queries": to_z, "shift": None}

@@ -35,7 +35,7 @@ from vicinal.version import __version__
 
 logger = logging.getLogger("vicinal.serve")
 
-PROBLEMS: dict[int | str, Document] = {
+PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorMessage, "description": "The rows do not fit the model"},
     401: {"model": ErrorMessage, "description": "The token is missing or wrong"},
     413: {"model": ErrorMessage, "description": "The body is too large"},

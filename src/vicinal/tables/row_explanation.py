@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vicinal._typing import Document, FloatArray
+from vicinal._typing import FloatArray
 from vicinal.features.table_values import read_columns
 from vicinal.features.target_statistics import TargetCode
 
@@ -25,7 +25,7 @@ class ExplainedNeighbor:
     label: object
     weight: float
     distance: float
-    values: Document
+    values: dict[str, object]
     """Column → value, in its own units."""
     shares: dict[str, float]
     """Column → what it adds to the squared distance; they sum to distance²."""
@@ -37,7 +37,7 @@ class ExplainedRow:
 
     prediction: object
     probabilities: dict[object, float]
-    values: Document
+    values: dict[str, object]
     neighbors: tuple[ExplainedNeighbor, ...]
     interval: tuple[float, ...] | None = None
     """Of a number, the ends between which 90 % of such targets lie."""
@@ -93,7 +93,7 @@ def _by_column(model: TableModel, contributions: FloatArray) -> dict[str, float]
     return {e.name: share for e, share in zip(model.columns, sums, strict=True) if e.is_used}
 
 
-def _row_values(model: TableModel, row: pd.DataFrame, X: FloatArray) -> Document:
+def _row_values(model: TableModel, row: pd.DataFrame, X: FloatArray) -> dict[str, object]:
     """The values of the row; where a level cannot be restored, as the table has it."""
     values = {name: column[0] for name, column in model.values(X).items()}
     by_target = [e.name for e in model.columns if isinstance(e.code, TargetCode)]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -358,7 +358,7 @@ class TableModel:
     def _by_target(self) -> list[tuple[str, TargetCode]]:
         return [(e.name, e.code) for e in self.columns if isinstance(e.code, TargetCode)]
 
-    def to_state(self) -> Document:
+    def to_state(self) -> dict[str, Any]:
         """JSON-able values, the arrays "ids", "rows" and "levels", and the nested estimator."""
         return {
             "estimator": self.estimator,
@@ -372,7 +372,7 @@ class TableModel:
         }
 
     @classmethod
-    def from_state(cls, state: Document) -> TableModel:
+    def from_state(cls, state: dict[str, Any]) -> TableModel:
         """The model of a ``state`` of :meth:`to_state`; ValueError if it is not one."""
         roles = ColumnRoles(state["target"], state["id_column"], state["group_column"])
         parts = {name: state[name] for name in ("estimator", "ids", "rows", "provenance")}

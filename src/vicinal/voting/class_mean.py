@@ -137,7 +137,7 @@ class ClassMeanKNN(ClassifierMixin, BaseEstimator):
         kept = np.ones(n, dtype=bool)
         kept[check_row_numbers(rows, n)] = False
         if not kept.any():
-            raise ValueError(f"all {n} rows would be forgotten, and nobody left to vote")
+            raise ValueError(f"all {n} rows would be forgotten, and none left to vote")
         X, labels = self._training_rows()
         self._replace_rows(X[kept], labels[kept])
         return self
