@@ -19,7 +19,7 @@ from sklearn.utils import Tags, check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from vicinal._typing import FloatArray, IndexArray, Seed
+from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 from vicinal.deep.attribution import feature_contributions
 from vicinal.deep.embedded_rows import EmbeddedRows, Vote
 from vicinal.deep.feature_embedding import EmbeddingName, table_network
@@ -221,7 +221,7 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Prediction and shares of the classes, if there are any, for every row of X."""
         raise NotImplementedError
 
-    def _targets(self) -> NDArray[Any]:
+    def _targets(self) -> LabelArray:
         """(n, ...) classes or numbers of the training rows."""
         raise NotImplementedError
 
