@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -97,11 +98,22 @@ def to_vector_store(
     with whole_folder(folder, CARD) as unfinished:
         _write_query_map(table, unfinished)
         _write_query_code(store, unfinished)
-        STORES[store](table, unfinished)
+        _write_files(store, table, unfinished)
         card = _card(table, store, feature_names, unfinished)
         text = json.dumps(card, indent=2, ensure_ascii=False)
         (unfinished / CARD).write_text(text + "\n", encoding="utf-8")
     return card
+
+
+def _write_files(store: str, table: VectorTable, folder: Path) -> None:
+    """The files of the store; where it cannot write them, whatever it raises, an OSError."""
+    try:
+        STORES[store](table, folder)
+    except (OSError, ValueError, ImportError):
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise OSError(f"{store} could not write its files: {said}") from error
 
 
 def _write_query_map(table: VectorTable, folder: Path) -> None:
@@ -271,7 +283,10 @@ def _write_hnswlib(table: VectorTable, folder: Path) -> None:
     index = hnswlib.Index("ip" if table.raw else "l2", m)
     index.init_index(n, ef_construction=EF_CONSTRUCTION, M=LINKS)
     index.add_items(table.vectors, np.arange(n))
-    index.save_index(str(folder / "vectors.hnsw"))
+    path = folder / "vectors.hnsw"
+    index.save_index(str(path))
+    if path.stat().st_size != index.index_file_size():  # hnswlib hides a full disk
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     _write_names(table, folder)
 
 

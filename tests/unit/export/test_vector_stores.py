@@ -232,6 +232,36 @@ def test_a_folder_with_other_files_is_kept(fitted, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["mine", "out"]
 
 
+FULL_DISK = """
+import resource, signal, sys
+import numpy as np
+import vicinal as vc
+from vicinal.export import to_vector_store
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(4000, 13)), rng.integers(3, size=4000)
+model = vc.Covariance().fit(X, y)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    to_vector_store(model, X, "out", sys.argv[1])
+except OSError as error:
+    print("OSError", error)
+"""
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_full_disk_is_an_os_error_and_leaves_nothing(store, tmp_path):
+    """A limit on the size of files, which only the vectors exceed, stands for the disk."""
+    pytest.importorskip("resource")
+    if store != "pgvector":
+        pytest.importorskip(store)
+    words = [sys.executable, "-c", FULL_DISK, store]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.startswith("OSError")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize(("name", "values"), [("ids", [1, 2]), ("labels", ["a"] * 3)])
 def test_names_of_other_lengths_are_refused(name, values, fitted, tmp_path):
     with pytest.raises(ValueError, match=name):
