@@ -3,11 +3,13 @@
 python tools/page_numbers.py [--check]
 
 A page writes ``<!-- number:name -->12<!-- /number -->``; this script puts the number there that the
-file in ``results/`` says, or with ``--check`` names every page that says another one.
+file in ``results/`` says, or with ``--check`` names every page that says another one. A table stands
+between ``<!-- table:name -->`` and ``<!-- /table -->`` in the same way.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 MARK = re.compile(r"<!-- number:(?P<name>[\w-]+) -->(?P<text>.*?)<!-- /number -->")
+
+TABLE = re.compile(r"<!-- table:(?P<name>[\w-]+) -->\n(?P<text>.*?)<!-- /table -->", re.DOTALL)
 
 
 def found(file: str, pattern: str, group: int | str = 1) -> str:
@@ -75,6 +79,19 @@ NUMBERS: dict[str, Callable[[], str]] = {
 }
 
 
+def compared() -> str:
+    """What `vicinal compare` printed about the wines of scikit-learn, without the times."""
+    found = json.loads((RESULTS / "compare-wine.json").read_text(encoding="utf-8"))
+    lines = [
+        f"| {one['rank']} | {one['method']} | {100 * one['accuracy']:.2f} | {100 * one['spread']:.2f} |"
+        for one in found["methods"]
+    ]
+    return "\n".join(["| rank | method | accuracy, % | spread |", "|---|---|---|---|", *lines, ""])
+
+
+TABLES: dict[str, Callable[[], str]] = {"compare-wine": compared}
+
+
 def pages() -> list[Path]:
     """The README and all pages that are written by hand."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -89,7 +106,10 @@ def filled(text: str) -> str:
             raise ValueError(f"there is no number {name!r}: add it to {Path(__file__).name}")
         return f"<!-- number:{name} -->{NUMBERS[name]()}<!-- /number -->"
 
-    return MARK.sub(number, text)
+    def table(match: re.Match[str]) -> str:
+        return f"<!-- table:{match['name']} -->\n{TABLES[match['name']]()}<!-- /table -->"
+
+    return TABLE.sub(table, MARK.sub(number, text))
 
 
 def main(checking: bool) -> int:

@@ -174,11 +174,11 @@ def require_table_place(path: Path | None, *inputs: Path | None) -> None:
     """Refuse, before any work, a place where no table can be written."""
     if path is None:
         return
+    require_place(path, "--out", *inputs)
     try:
         check_writable(path)
     except TableError as error:
         raise typer.BadParameter(str(error), param_hint="--out") from error
-    require_place(path, "--out", *inputs)
 
 
 def require_place(path: Path | None, option: str, *inputs: Path | None) -> None:

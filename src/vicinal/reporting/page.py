@@ -67,26 +67,27 @@ def report(
 ) -> Path:
     """Write a page that shows what learning the metric did to the data.
 
-    One HTML file that needs no network: accuracy against plain K-NN, two linked maps with the
+    One HTML file that needs no network: accuracy (or errors of numbers) against plain K-NN, two linked maps with the
     neighbors of every point, the metric, the tuning surface, the errors, how many neighbors
     count, and where all of it comes from.
 
     Parameters
     ----------
-    model : ANNClassifier, ANNSearchCV, a learner, or a Pipeline
+    model : ANNClassifier, ANNRegressor, ANNSearchCV, a learner, or a Pipeline
         Fitted. A pipeline may end in one of these or in a learner and K-NN; a learner alone is
         shown with the vote of 5 neighbors.
     X : array-like or data frame of shape (n_samples, n_features)
         The training data, as given to the model's ``fit``.
     y : array-like of shape (n_samples,)
-        Their labels.
+        Their labels, or of an ANNRegressor its one target.
     path : str or path
         Where to write. An existing file is replaced, at once and only by a complete one.
     X_test, y_test : array-like, optional
         Held-out data, which the accuracy is then measured on. Without them it is the model's own
         out-of-fold accuracy, or that of a 5-fold cross-validation; the page says which.
     feature_names : sequence of str, optional
-        Default: those of the model, or of the columns of X.
+        Default: those of the model, or of the columns of X. Where the model has an encoder of
+        tables, names of its columns: what is made of one column is shown as one.
     ids : sequence, optional
         What to call the rows of X, or those of X and then of X_test.
     title : str, optional

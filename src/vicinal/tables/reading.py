@@ -6,7 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -36,7 +36,12 @@ READABLE = (
     ".csv, .tsv, .jsonl (these also with .gz or .zst), .xlsx, .parquet, .arrow, .feather or .npz"
 )
 STANDARD_INPUT = Path("-")
-FIRST_BYTES = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"\x28\xb5\x2f\xfd": ".csv.zst"}
+FIRST_BYTES = {
+    b"PAR1": ".parquet",
+    b"ARRO": ".arrow",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+    b"\x1f\x8b": ".csv.gz",
+}
 CHUNK_ROWS = 50_000
 GIVEN_ON = (TableError, ImportError, FileNotFoundError, PermissionError, IsADirectoryError)
 
@@ -193,14 +198,14 @@ def regular_file(path: Path) -> Iterator[Path]:
             raise IsADirectoryError(f"{path} is a folder")
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="vicinal-") as folder:
-        source = sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb")
+    opened = nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else path.open("rb")
+    with tempfile.TemporaryDirectory(prefix="vicinal-") as folder, opened as source:
         start = source.read(4)
         ending = next((e for b, e in FIRST_BYTES.items() if start.startswith(b)), None)
         if ending is None:
-            ending = ".csv.gz" if start.startswith(b"\x1f\x8b") else ".csv"
-            ending = ".jsonl" if start.lstrip()[:1] == b"{" else ending
-        file = Path(folder) / f"standard-input{ending}"
+            ending = ".jsonl" if start.lstrip()[:1] == b"{" else ".csv"
+        name = "standard-input" if path == STANDARD_INPUT else path.stem
+        file = Path(folder) / f"{name}{ending}"
         with file.open("wb") as copy:
             copy.write(start)
             while block := source.read(1 << 20):

@@ -357,6 +357,24 @@ def test_the_standard_input_is_a_table(folder, fitted):
         assert len(pd.read_csv(io.BytesIO(done.stdout))) == 20
 
 
+def test_a_pipe_is_read_without_remarks(folder, run, fitted):
+    os.mkfifo("pipe")
+    writer = subprocess.Popen(["sh", "-c", "cat new.csv > pipe"])
+    result = run("predict", fitted / "plain.vicinal", "pipe", "--neighbors", "0")
+    assert writer.wait(10) == 0
+    assert result.exit_code == 0, result.stderr
+    assert "unclosed" not in result.stderr
+    assert len(pd.read_csv(io.StringIO(result.stdout))) == 20
+
+
+@pytest.mark.parametrize("name", [".", "full"])
+def test_a_folder_is_no_place_for_a_table(folder, run, fitted, name):
+    (folder / "full").mkdir()
+    result = run("predict", fitted / "plain.vicinal", "new.csv", "--out", name)
+    assert result.exit_code == 2
+    assert "it is a folder" in " ".join(result.stderr.replace("│", " ").split())
+
+
 def test_names_and_labels_keep_their_zeros(folder, run):
     rng = np.random.default_rng(0)
     x = rng.normal(size=40)
