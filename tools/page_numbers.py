@@ -3,7 +3,7 @@
 python tools/page_numbers.py [--check]
 
 A page writes ``<!-- number:name -->12<!-- /number -->``; this script puts the number there that the
-file in ``results/`` says, or with ``--check`` names every page that says another one. A table stands
+file in ``results/`` says, or with ``--check`` names every page that says another one. Tables stand
 between ``<!-- table:name -->`` and ``<!-- /table -->`` in the same way.
 """
 
@@ -83,7 +83,9 @@ def compared() -> str:
     """What `vicinal compare` printed about the wines of scikit-learn, without the times."""
     found = json.loads((RESULTS / "compare-wine.json").read_text(encoding="utf-8"))
     lines = [
-        f"| {one['rank']} | {one['method']} | {100 * one['accuracy']:.2f} | {100 * one['spread']:.2f} |"
+        "| {rank} | {method} | {:.2f} | {:.2f} |".format(
+            100 * one["accuracy"], 100 * one["spread"], **one
+        )
         for one in found["methods"]
     ]
     return "\n".join(["| rank | method | accuracy, % | spread |", "|---|---|---|---|", *lines, ""])

@@ -299,7 +299,8 @@ def _provenance(request: FitRequest, fitted: Fitted, judged: Document | None) ->
 def _tell(request: FitRequest, output: Output, fitted: Fitted, judged: Document | None) -> None:
     model, facts = fitted.model, fitted.model.provenance
     took = show_duration(fitted.seconds)
-    up = "; the time was up: this is the best so far" if facts["timed_out"] else ""
+    why = "interrupted" if fitted.interrupted else "the time was up"
+    up = f"; {why}: this is the best so far" if facts["timed_out"] or fitted.interrupted else ""
     output.say(f"model     {facts['how']} ({took}{up})")
     if facts["out_of_fold"] is not None:
         of_model, of_plain = facts["out_of_fold"], facts["plain_out_of_fold"]

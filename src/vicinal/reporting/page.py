@@ -67,8 +67,8 @@ def report(
 ) -> Path:
     """Write a page that shows what learning the metric did to the data.
 
-    One HTML file that needs no network: accuracy (or errors of numbers) against plain K-NN, two linked maps with the
-    neighbors of every point, the metric, the tuning surface, the errors, how many neighbors
+    One HTML file that needs no network: accuracy or errors against plain K-NN, two linked maps with
+    the neighbors of every point, the metric, the tuning surface, the errors, how many neighbors
     count, and where all of it comes from.
 
     Parameters

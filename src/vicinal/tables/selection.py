@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,14 @@ from vicinal.tables.methods import METHODS, fit_learner, make_learner
 from vicinal.tables.training_table import TrainingTable, target_strata
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
 from vicinal.validation.out_of_fold import Rows, correct_votes
-from vicinal.validation.schedule import Deadline, FitStage, ProgressListener, Schedule, run_tasks
+from vicinal.validation.schedule import (
+    Deadline,
+    FitStage,
+    ProgressListener,
+    Schedule,
+    ending_at_interrupt,
+    run_tasks,
+)
 from vicinal.validation.scores import (
     ClassificationScores,
     NumberScores,
@@ -206,7 +213,7 @@ def candidates(table: TrainingTable, settings: FitSettings) -> Iterator[Candidat
         raise TableError(f"method {settings.method!r} is unknown; use {', '.join(METHODS)}")
     schedule = Schedule(Deadline.after(settings.max_time), listener=settings.listener)
     if table.task == "regression":
-        yield _of_numbers(table, settings, schedule)
+        yield from _until_interrupt(lambda: _of_numbers(table, settings, schedule))
         return
     rng = check_random_state(settings.seed)
     size = round(settings.effort * TUNING_ROWS)
@@ -216,11 +223,20 @@ def candidates(table: TrainingTable, settings: FitSettings) -> Iterator[Candidat
     yield plain
     try:
         if settings.method in ("auto", "single"):
-            yield _automatic(table, settings, plain, schedule)
+            yield from _until_interrupt(lambda: _automatic(table, settings, plain, schedule))
         elif settings.method != "plain":
             yield from _learned(table, settings, tuned, plain, schedule)
     except ValueError as error:
         raise TableError(_too_few(table.rows, settings.method, error)) from error
+
+
+def _until_interrupt(fit: Callable[[], CandidateModel]) -> Iterator[CandidateModel]:
+    """What is fitted; Ctrl-C ends it with the best so far, and is raised after that."""
+    with ending_at_interrupt() as interrupted:
+        found = fit()
+    yield found
+    if interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def _too_few(rows: Rows, method: str, error: ValueError) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TypeAlias, TypeVar
@@ -31,7 +33,8 @@ class Deadline:
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
         """The deadline in so many seconds from now; with None, only an interrupt stops."""
-        return cls(np.inf if seconds is None else monotonic() + seconds)
+        end = np.inf if seconds is None else monotonic() + seconds
+        return cls(end, _interrupt.get() or threading.Event())
 
     def is_over(self) -> bool:
         """Whether to stop as soon as possible."""
@@ -41,6 +44,33 @@ class Deadline:
     def remaining(self) -> float | None:
         """Seconds that are left, at least 0; None without an end."""
         return None if self.end == np.inf else max(0.0, self.end - monotonic())
+
+
+_interrupt: ContextVar[threading.Event | None] = ContextVar("interrupt", default=None)
+
+
+@contextmanager
+def ending_at_interrupt() -> Iterator[threading.Event]:
+    """Let the first Ctrl-C end what has a deadline, with what there is until then.
+
+    The event says whether that happened. A second Ctrl-C raises KeyboardInterrupt, as always.
+    """
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def end(number: int, frame: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before, token = signal.signal(signal.SIGINT, end), _interrupt.set(event)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _interrupt.reset(token)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +15,9 @@ from sklearn.pipeline import Pipeline
 import vicinal as vc
 from vicinal.automatic.metric_path import STARTS
 from vicinal.exceptions import TableError
+from vicinal.fitted_model import anatomy
 from vicinal.tables.selection import FitSettings, candidates
+from vicinal.tables.table_model import TableModel
 from vicinal.tables.training_table import ColumnRoles, prepare_training
 from vicinal.validation.folds import stratified_folds
 from vicinal.voting.votes import N_NEIGHBORS
@@ -184,3 +189,31 @@ def test_a_fold_of_one_class_is_told_with_its_groups():
     rows = table_of(np.random.default_rng(0).normal(size=(60, 2)), y, groups)
     with pytest.raises(TableError, match=r"'b' has rows of 1 group.*more rows and groups"):
         list(candidates(rows, FitSettings("ann")))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_ctrl_c_keeps_the_committee_so_far(task):
+    """The signal comes after the first descent; what follows is not learned, the choice is made."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = np.where(X[:, 0] * X[:, 1] > 0, "a", "b") if task == "classification" else X[:, 0]
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(target=y)
+    roles = ColumnRoles("target")
+    told = []
+
+    def listen(stage, done):
+        if stage == "metrics and votes" and done:
+            told.append(done)
+            if len(told) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    found = []
+    settings = FitSettings(listener=listen)
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(
+            TableModel.candidates(prepare_training(frame, roles, task), roles, settings=settings)
+        )
+    assert anatomy(found[-1].estimator).committee is not None
+    assert found[-1].provenance["timed_out"]
+    assert len(found[-1].predict(frame)) == 200
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
