@@ -69,7 +69,7 @@ class MeasuredRows:
 
     @property
     def n_features(self) -> int:
-        """d."""
+        """The number of features d."""
         return len(self.M) if self.expansion is None else self.expansion.n_features
 
     def contributions(self, rows: IndexArray) -> FloatArray:
@@ -221,7 +221,7 @@ class NeighborVotes:
 
     @property
     def n_neighbors(self) -> int:
-        """K."""
+        """The number of neighbors K."""
         return int(self.knn.n_neighbors)
 
     @property

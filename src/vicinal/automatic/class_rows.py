@@ -50,7 +50,7 @@ class ClassRows(VotingRows):
 
     @property
     def strata(self) -> IndexArray:
-        """The classes."""
+        """The classes, over which folds are stratified."""
         return self.codes
 
     def usable_folds(self, folds: Sequence[Fold]) -> list[Fold]:

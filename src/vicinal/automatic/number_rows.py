@@ -111,7 +111,7 @@ class NumberRows(TargetRows):
         return np.array([np.sum(self.weights @ (predictions - self.targets) ** 2)])
 
     def rank(self, losses: FloatArray) -> IndexArray:
-        """By squared error."""
+        """Candidates in order of their squared error."""
         return np.argsort(losses[:, 0], kind="stable")
 
     def tree(self, leaf: int) -> BaseEstimator:

@@ -40,7 +40,7 @@ class Expansion:
 
     @property
     def n_columns(self) -> int:
-        """p."""
+        """The number of columns p."""
         return self.n_straight + (0 if self.kernel is None else self.kernel.size)
 
     def expand(self, X: FloatArray) -> FloatArray:

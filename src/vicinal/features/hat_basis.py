@@ -45,7 +45,7 @@ class HatBasis:
 
     @property
     def n_features(self) -> int:
-        """d."""
+        """The number of features d."""
         return len(self.knots)
 
     @cached_property

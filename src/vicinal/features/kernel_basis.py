@@ -48,7 +48,7 @@ class KernelBasis:
 
     @property
     def size(self) -> int:
-        """m."""
+        """The number of landmarks m."""
         return len(self.landmarks)
 
     def values(self, X: FloatArray) -> FloatArray:

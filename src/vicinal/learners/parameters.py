@@ -100,7 +100,7 @@ class CountOrArray:
 
 @dataclass(frozen=True)
 class Function:
-    """Something to call."""
+    """Anything that can be called."""
 
     words = "a function"
 

@@ -162,7 +162,7 @@ class ScmlProblem:
         return np.maximum(params, 0.0)
 
     def value(self, weights: FloatArray) -> float:
-        """J."""
+        """The objective J."""
         return _mean_hinge(1.0 - self._margins(weights)) + self.beta * float(weights.sum())
 
     def start(self) -> FloatArray:

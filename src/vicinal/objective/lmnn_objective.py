@@ -92,7 +92,7 @@ class LMNNObjective:
 
     @property
     def measure(self) -> Coordinates:
-        """The same."""
+        """The coordinates in which the certificate is measured: the same."""
         return self.coordinates
 
     def project(self, params: FloatArray) -> FloatArray:

@@ -202,7 +202,7 @@ class NeighborObjective(RowObjective):
 
     @property
     def measure(self) -> Coordinates:
-        """The same."""
+        """The coordinates in which the certificate is measured: the same."""
         return self.coordinates
 
 

@@ -120,7 +120,7 @@ class Curvature(Protocol):
         ...
 
     def solve(self, vector: FloatArray) -> FloatArray:
-        """H·vector."""
+        """The product of the inverse Hessian H and a vector."""
         ...
 
 

@@ -102,7 +102,7 @@ class _Search:
         return point.params.ravel().astype(np.float64) / self._length
 
     def value(self, unit: Vector) -> float:
-        """φ at u."""
+        """The value of φ at u."""
         point = self._at(unit)
         return point.value / self._height if math.isfinite(point.value) else self._wall(point)
 

@@ -67,12 +67,12 @@ class CoordinateChange(Protocol):
 
     @property
     def to_params(self) -> Callable[[FloatArray], FloatArray]:
-        """θ of η."""
+        """The map from coordinates η to parameters θ."""
         ...
 
     @property
     def from_params(self) -> Callable[[FloatArray], FloatArray]:
-        """η of θ."""
+        """The map from parameters θ to coordinates η."""
         ...
 
     @property

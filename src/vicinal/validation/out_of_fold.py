@@ -34,7 +34,7 @@ class Rows:
         return {name: values for name, values in given.items() if values is not None}
 
     def take(self, rows: IndexArray) -> Rows:
-        """Only these rows."""
+        """These of the rows."""
         metadata = {name: values[rows] for name, values in self.metadata.items()}
         return Rows(self.X[rows], self.y[rows], **metadata)
 
