@@ -26,7 +26,7 @@ from vicinal.search.search_cv import ANNSearchCV
 from vicinal.tables.methods import METHODS, fit_learner, make_learner
 from vicinal.tables.training_table import TrainingTable, target_strata
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample, usable_folds
-from vicinal.validation.out_of_fold import Rows, correct_votes
+from vicinal.validation.out_of_fold import Rows, correct_votes, gather_out_of_fold
 from vicinal.validation.schedule import (
     Deadline,
     FitStage,
@@ -190,13 +190,15 @@ class TunedRows:
         n_classes : int
         """
         best = int(self.ks[np.argmax(np.sum(hits, axis=0))])
-        P = np.zeros((len(self.rows), n_classes))
-        predicted = np.full(len(self.rows), -1)
-        for fold, (train, test) in zip(self.folds, embedded, strict=False):
-            codes = self.codes[fold.train]
-            knn = ClassMeanKNN(best, rule="vote").fit(train.X, codes)
-            P[fold.test[:, None], knn.classes_] = knn.predict_proba(test.X)
-            predicted[fold.test] = knn.predict(test.X)
+        shares, classes = [], []
+        folds = self.folds[: len(embedded)]
+        for fold, (train, test) in zip(folds, embedded, strict=True):
+            knn = ClassMeanKNN(best, rule="vote").fit(train.X, self.codes[fold.train])
+            shares.append(np.zeros((len(test.X), n_classes)))
+            shares[-1][:, knn.classes_] = knn.predict_proba(test.X)
+            classes.append(knn.predict(test.X))
+        P = gather_out_of_fold(shares, folds, np.zeros((len(self.rows), n_classes)))
+        predicted = gather_out_of_fold(classes, folds, np.full(len(self.rows), -1))
         judged = np.flatnonzero(predicted >= 0)
         truth = self.codes[judged]
         return best, JudgedRows(self.rows[judged], truth, predicted[judged], P[judged])
@@ -339,13 +341,16 @@ def _plain_averages(table: TrainingTable, rows: IndexArray, seed: int) -> FloatA
     y = np.asarray(data.y, dtype=np.float64)
     folds = stratified_folds(N_FOLDS, target_strata(y, table.task), data.groups, seed)
     ks = [k for k in N_NEIGHBORS if k <= min(len(fold.train) for fold in folds)]
-    found = np.zeros((len(ks), len(rows)))
-    for fold in folds:
+
+    def means(fold: Fold) -> FloatArray:
         X = data.X if features is None else features.take(rows).in_fold(data.X, *fold)
         near = NeighborIndex(X[fold.train]).nearest(X[fold.test], max(ks)).ids
-        means = np.cumsum(y[fold.train][near], axis=1) / np.arange(1, max(ks) + 1)
-        found[:, fold.test] = means[:, np.array(ks) - 1].T
-    return np.asarray(found[((found - y) ** 2).sum(axis=1).argmin()])
+        sums = np.cumsum(y[fold.train][near], axis=1)[:, np.array(ks) - 1]
+        return np.asarray(sums / np.array(ks))
+
+    found = gather_out_of_fold(map(means, folds), folds, np.zeros((len(rows), len(ks))))
+    errors = (np.ascontiguousarray(found.T) - y) ** 2
+    return np.asarray(found[:, errors.sum(axis=1).argmin()])
 
 
 def _describe(model: ANNClassifier | ANNRegressor) -> str:
