@@ -290,11 +290,7 @@ def _automatic(
         callback=lambda progress: stage.tell(progress.done / progress.total),
         random_state=settings.seed,
     )
-    samples: Any = table.samples
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TimeLimitWarning)  # the candidate says it
-        model.fit(samples, table.rows.y, groups=table.rows.groups)
-    model.set_params(callback=None)
+    _fit(model, table)
     rows, P = model.oof_rows_, np.asarray(model.oof_proba_, dtype=np.float64)
     judged = JudgedRows(rows, table.codes[rows], P.argmax(axis=1), P)
     beside = plain.judged
@@ -302,6 +298,15 @@ def _automatic(
         tuned = TunedRows.of(table, rows, settings.seed)
         beside = _judge_plain(tuned, len(table.classes), schedule)[1]
     return CandidateModel(model, _describe(model), judged, beside, model.timed_out_)
+
+
+def _fit(model: ANNClassifier | ANNRegressor, table: TrainingTable) -> None:
+    """Fit to the samples, whose features of targets are other ones in every fold."""
+    samples: Any = table.samples
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TimeLimitWarning)  # the candidate says it
+        model.fit(samples, table.rows.y, groups=table.rows.groups)
+    model.set_params(callback=None)
 
 
 def _of_numbers(table: TrainingTable, settings: FitSettings, schedule: Schedule) -> CandidateModel:
@@ -319,11 +324,7 @@ def _of_numbers(table: TrainingTable, settings: FitSettings, schedule: Schedule)
         callback=lambda progress: stage.tell(progress.done / progress.total),
         random_state=settings.seed,
     )
-    samples: Any = table.samples
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TimeLimitWarning)  # the candidate says it
-        model.fit(samples, table.rows.y, groups=table.rows.groups)
-    model.set_params(callback=None)
+    _fit(model, table)
     rows = model.oof_rows_
     truth = np.asarray(table.rows.y, dtype=np.float64)[rows]
     plain = _plain_averages(table, rows, settings.seed)
