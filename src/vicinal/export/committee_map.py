@@ -29,6 +29,7 @@ from vicinal.objective.mcml_objective import MCMLObjective
 from vicinal.objective.neighbor_sets import build_comparisons
 from vicinal.objective.parametrization import Factor
 from vicinal.solvers import lbfgs
+from vicinal.voting.votes import vote_weights
 
 MAP_ROWS = 3000
 """Training rows that the map is learned on, at most: its cost grows with their square."""
@@ -73,7 +74,10 @@ def committee_map(committee: ANNClassifier, seed: int = 0) -> CommitteeMap:
     right = np.empty(len(X), dtype=bool)
     for train, test in KFold(FOLDS, shuffle=True, random_state=rng).split(X):
         L = learn_map(X[train], weights[train][:, train], start)
-        P = soft_votes(L, X[train], X[test]) @ np.eye(len(model.classes_))[codes[train]]
+        k = min(NEIGHBORS, len(train))
+        found = NeighborIndex(X[train] @ L.T).nearest(X[test] @ L.T, k)
+        votes = vote_weights(found, np.ones(len(train)), "soft", k, prior_votes=0.0)
+        P = votes.to_sparse(len(train)) @ np.eye(len(model.classes_))[codes[train]]
         right[test] = P.argmax(axis=1) == codes[test]
     out_of_fold = model.oof_proba_.argmax(axis=1) == codes[model.oof_rows_]
     return CommitteeMap(
@@ -111,13 +115,3 @@ def _pull(X: FloatArray, W: csr_array) -> FloatArray:
     crossed = X.T @ (W @ X)
     degrees = W.sum(axis=1) + W.sum(axis=0)
     return np.asarray((X.T * degrees) @ X - crossed - crossed.T)
-
-
-def soft_votes(L: FloatArray, X: FloatArray, queries: FloatArray) -> csr_array:
-    """(q, n) weights ∝ exp(−d) of the ``NEIGHBORS`` nearest rows of each query."""
-    k = min(NEIGHBORS, len(X))
-    found = NeighborIndex(X @ L.T).nearest(queries @ L.T, k)
-    w = np.exp(found.distances[:, :1] - found.distances)
-    w /= w.sum(axis=1, keepdims=True)
-    indptr = np.arange(0, w.size + 1, k)
-    return csr_array((w.ravel(), found.ids.ravel(), indptr), shape=(len(queries), len(X)))
