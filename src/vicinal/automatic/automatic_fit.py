@@ -177,6 +177,9 @@ class AutomaticFit:
         voters, in_committee = self._samples.voters, self._mode == "committee"
         if not (voters.plain_single and not in_committee) and not schedule.deadline.is_over():
             scores = judge.with_lines(scores, schedule)
+        if in_committee and voters.global_lines and not schedule.deadline.is_over():
+            scores = judge.with_slopes(scores, schedule)
+            scores = judge.with_global_lines(scores, list(starts), schedule)
         if forests:
             scores = judge.with_forests(scores, schedule)
         complete = len(paths.metrics) == len(starts) + len(descents) * len(voters.iterates)
@@ -239,7 +242,8 @@ class AutomaticFit:
         voters = self._samples.voters
         shares = np.array([judge.shares(scores, candidate) for candidate in candidates])
         predictions = probabilities(shares, voters.prior)
-        weights = greedy_weights(predictions, voters.targets, voters.weights)
+        decisive = voters.decisiveness(predictions)
+        weights = greedy_weights(predictions, voters.targets, decisive)
         seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
         seats: dict[bool, list[MetricName]] = {False: [], True: []}  # metrics, and forests
         for candidate, _ in seated:
@@ -299,7 +303,7 @@ class AutomaticFit:
                 parts.append(fold.test)
                 left -= len(fold.test)
         predictions = probabilities(shares, voters.prior)
-        args = predictions, voters.targets, voters.weights
+        args = predictions, voters.targets, voters.decisiveness(predictions)
         for rows, others in zip(parts, cross_fitted_weights(*args, parts), strict=True):
             mean[rows] = np.tensordot(others, shares[:, rows], axes=1)
         return mean

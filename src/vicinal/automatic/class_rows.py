@@ -42,6 +42,7 @@ class ClassRows(VotingRows):
     )
     iterates: ClassVar[tuple[int, ...]] = (2, 5, 10, 20, 40)
     lines: ClassVar[tuple[VoteName, ...]] = (LOCAL_LINEAR,)
+    global_lines: ClassVar[tuple[VoteName, ...]] = ()
     plain_single: ClassVar[bool] = True
     no_calibration: ClassVar[float] = 1.0
     loss_names: ClassVar[tuple[str, ...]] = ("error", "log_loss")
@@ -82,9 +83,19 @@ class ClassRows(VotingRows):
         """See :func:`~vicinal.voting.votes.all_votes`."""
         return all_votes(neighbors, self, ks)
 
+    def sloped_trials(
+        self, neighbors: Neighbors, ks: Sequence[int], line: FloatArray, at: FloatArray
+    ) -> Iterator[Trial]:
+        """None."""
+        return iter(())
+
     def losses(self, predictions: FloatArray) -> FloatArray:
         """(2,) weighted sums of errors and of log-losses."""
         return _loss_sums(predictions, self)
+
+    def decisiveness(self, predictions: FloatArray) -> FloatArray:
+        """(n,) the row weights."""
+        return self.weights
 
     def rank(self, losses: FloatArray) -> IndexArray:
         """By error + 0.3 log-loss."""

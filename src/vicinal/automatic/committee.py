@@ -14,9 +14,19 @@ from vicinal.validation.folds import Fold
 from vicinal.validation.out_of_fold import gather_out_of_fold
 from vicinal.validation.schedule import Schedule, run_tasks
 from vicinal.voting.forest import Forest, LeafRows
+from vicinal.voting.global_linear import GlobalLines, line_of_features
 from vicinal.voting.local_linear import LOCAL_ROWS, local_linear_weights
 from vicinal.voting.row_weights import RowWeights, probabilities
-from vicinal.voting.votes import LEAVES, LINES, N_NEIGHBORS, VoteName, rules, vote_weights
+from vicinal.voting.votes import (
+    GLOBAL_LINES,
+    LEAVES,
+    LINES,
+    N_NEIGHBORS,
+    SLOPED,
+    VoteName,
+    rules,
+    vote_weights,
+)
 
 CANDIDATES = 30
 """Candidates that may become members because they are the best."""
@@ -39,8 +49,11 @@ class Candidate:
 
     @property
     def family(self) -> tuple[str, str]:
-        """Its configuration, and whether its neighbors vote themselves or a line through them."""
-        return self.metric.configuration, self.vote if self.vote in (LEAVES, *LINES) else ""
+        """Its configuration, and whether its neighbors vote, are moved, or have a line."""
+        if self.vote in SLOPED:
+            return self.metric.configuration, "sloped"
+        own = self.vote in (LEAVES, *LINES, *GLOBAL_LINES)
+        return self.metric.configuration, self.vote if own else ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Choice:
     """One member of the committee: a metric of every fold, and how its neighbors vote.
 
     Of a forest, whose vote is "leaves", ``iterate`` and ``n_neighbors`` are the rows that a leaf
-    has at least.
+    has at least; of a line through all rows, ``n_neighbors`` is 1 and means nothing.
     """
 
     configuration: str
@@ -104,8 +117,7 @@ class Judge:
 
     def neighbor_scores(self, schedule: Schedule) -> Scores:
         """Score all votes of neighbors; one search per metric and fold serves every K."""
-        smallest = min(len(fold.train) for fold in self.folds)
-        ks = tuple(k for k in N_NEIGHBORS if k < smallest) or (1,)
+        ks = self._ks
         tasks = [(name, fold) for name in self.metrics for fold in range(len(self.folds))]
         voters = self.samples.voters
 
@@ -125,9 +137,40 @@ class Judge:
     def with_lines(self, scores: Scores, schedule: Schedule) -> Scores:
         """Add local linear votes under the metrics that are best so far."""
         k = min([LOCAL_ROWS, *(len(fold.train) - 1 for fold in self.folds)])
-        order = self.samples.voters.rank(scores.losses)
-        names = list(dict.fromkeys(scores.candidates[i].metric for i in order))[:LOCAL_METRICS]
-        lines = [Candidate(name, v, k) for name in names for v in self.samples.voters.lines]
+        names, votes = self._best_metrics(scores), self.samples.voters.lines
+        lines = [Candidate(name, vote, k) for name in names for vote in votes]
+        return self._with_shares(scores, lines, schedule)
+
+    def with_slopes(self, scores: Scores, schedule: Schedule) -> Scores:
+        """Add votes that are moved along a line, under the metrics that are best so far."""
+        names, ks, voters = self._best_metrics(scores), self._ks, self.samples.voters
+
+        def ask(fold: int) -> list[tuple[Candidate, FloatArray]]:
+            test, X = self.folds[fold].test, self.samples.in_fold(fold)
+            line = self._line(fold).values(X, voters.targets)
+            return [
+                (Candidate(name, vote, k), voters[test].losses(P))
+                for name in names
+                for vote, k, P in voters.sloped_trials(
+                    scores.neighbors[name, fold], ks, line, line[test]
+                )
+            ]
+
+        found = run_tasks(ask, range(len(self.folds)), schedule)
+        losses = np.sum([[loss for _, loss in of_fold] for of_fold in found], axis=0)
+        return Scores(
+            scores.candidates + [candidate for candidate, _ in found[0]],
+            np.concatenate([scores.losses, losses / self._total_weight]),
+            scores.neighbors,
+            scores.shares,
+        )
+
+    def with_global_lines(
+        self, scores: Scores, configurations: Sequence[str], schedule: Schedule
+    ) -> Scores:
+        """Add lines through all rows, in the spaces that these metrics are the start of."""
+        votes = self.samples.voters.global_lines
+        lines = [Candidate(MetricName(name, 0), v, 1) for name in configurations for v in votes]
         return self._with_shares(scores, lines, schedule)
 
     def with_forests(self, scores: Scores, schedule: Schedule) -> Scores:
@@ -146,13 +189,23 @@ class Judge:
             weights[train] = voters.weights[train]
             leaves = LeafRows(X, self.forests[name][fold], weights, prior_votes)
             return leaves.row_weights(X[test])
+        if vote in GLOBAL_LINES:
+            weights = np.zeros(len(X))
+            weights[train] = voters.weights[train]
+            member = [(1.0, GLOBAL_LINES[vote], self.metrics[name][fold])]
+            return GlobalLines(X, member, weights).row_weights(X[test])
         if vote in LINES:
             found, Z = self._search(name, fold, k + 1), X @ self.metrics[name][fold].T
             return local_linear_weights(
                 found, Z[test], Z, voters.weights,
                 k=k, ridge=LINES[vote], prior_votes=prior_votes,
             )  # fmt: skip
-        return vote_weights(scores.neighbors[name, fold], voters.weights, vote, k, prior_votes)
+        near = scores.neighbors[name, fold]
+        if vote in SLOPED:
+            votes = vote_weights(near, voters.weights, SLOPED[vote], k, prior_votes)
+            moves = self._line(fold).moves(votes, X[test])
+            return RowWeights.weighted_sum([(1.0, votes), (1.0, moves)])
+        return vote_weights(near, voters.weights, vote, k, prior_votes)
 
     def shares(self, scores: Scores, candidate: Candidate) -> FloatArray:
         """(n, c + 1) mean shares of targets and prior, for rows that were not learned from."""
@@ -167,6 +220,24 @@ class Judge:
         prior_alone = np.zeros((len(self.samples.X), len(voters.prior) + 1))
         prior_alone[:, -1] = 1.0
         return gather_out_of_fold(of_folds, self.folds, prior_alone)
+
+    @property
+    def _ks(self) -> tuple[int, ...]:
+        """The K that are tried."""
+        smallest = min(len(fold.train) for fold in self.folds)
+        return tuple(k for k in N_NEIGHBORS if k < smallest) or (1,)
+
+    def _line(self, fold: int) -> GlobalLines:
+        """The line through all training rows of a fold."""
+        train, X = self.folds[fold].train, self.samples.in_fold(fold)
+        weights = np.zeros(len(X))
+        weights[train] = self.samples.voters.weights[train]
+        return line_of_features(X, self.samples.expansion.n_features, weights)
+
+    def _best_metrics(self, scores: Scores) -> list[MetricName]:
+        """Those that further votes are tried with."""
+        order = self.samples.voters.rank(scores.losses)
+        return list(dict.fromkeys(scores.candidates[i].metric for i in order))[:LOCAL_METRICS]
 
     @property
     def _total_weight(self) -> float:

@@ -73,9 +73,9 @@ def _calibration(model: ANNClassifier) -> list[str]:
 
 
 def _table(chosen: Sequence[Choice]) -> list[str]:
-    head = f"  {'weight':>6}  {'configuration':<24} {'iterate':>7}  {'vote':<12} {'K':>3}"
+    head = f"  {'weight':>6}  {'configuration':<24} {'iterate':>7}  {'vote':<18} {'K':>3}"
     rows = [
-        f"  {c.weight:>6.3f}  {c.configuration:<24} {c.iterate:>7}  {c.vote:<12} {c.n_neighbors:>3}"
+        f"  {c.weight:>6.3f}  {c.configuration:<24} {c.iterate:>7}  {c.vote:<18} {c.n_neighbors:>3}"
         for c in chosen
     ]
     return [head, *rows]

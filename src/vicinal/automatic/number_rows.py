@@ -22,11 +22,13 @@ from vicinal.objective.parametrization import Factor
 from vicinal.objective.regression_objective import RegressionObjective
 from vicinal.validation.folds import Fold
 from vicinal.voting.row_weights import TargetRows, probabilities
-from vicinal.voting.votes import LINES, VoteName, all_averages
+from vicinal.voting.votes import GLOBAL_LINES, LINES, SLOPED, VoteName, all_averages
 
 STRATA = 10
 """Intervals between quantiles of the target that every fold has its share of, at most."""
 ROWS_PER_STRATUM = 10
+LEADING = 10
+"""Candidates, the best ones, by whose mean the rows are judged."""
 SKEWED = 1.0
 """Skewness from which on metrics are learned from normal scores of the targets."""
 
@@ -42,6 +44,7 @@ class NumberRows(TargetRows):
     )
     iterates: ClassVar[tuple[int, ...]] = (3, 8, 15, 30)
     lines: ClassVar[tuple[VoteName, ...]] = tuple(LINES)
+    global_lines: ClassVar[tuple[VoteName, ...]] = tuple(GLOBAL_LINES)
     plain_single: ClassVar[bool] = False
     no_calibration: ClassVar[float] = 0.0
     loss_names: ClassVar[tuple[str, ...]] = ("squared_error",)
@@ -106,9 +109,31 @@ class NumberRows(TargetRows):
         """See :func:`~vicinal.voting.votes.all_averages`."""
         return all_averages(neighbors, self, ks)
 
+    def sloped_trials(
+        self, neighbors: Neighbors, ks: Sequence[int], line: FloatArray, at: FloatArray
+    ) -> Iterator[Trial]:
+        """A moved vote is the value of the line at the query, plus the vote on its residuals."""
+        rest = replace(self, targets=self.targets - line, prior=np.zeros(len(self.prior)))
+        names = {vote: sloped for sloped, vote in SLOPED.items()}
+        for vote, k, residuals in all_averages(neighbors, rest, ks):
+            yield names[vote], k, at + residuals
+
     def losses(self, predictions: FloatArray) -> FloatArray:
         """(1,) weighted sum of squared errors."""
         return np.array([np.sum(self.weights @ (predictions - self.targets) ** 2)])
+
+    def decisiveness(self, predictions: FloatArray) -> FloatArray:
+        """(n,) the row weights, times weights that fall with the error: 1 / (e + median e)².
+
+        e is the error of the mean of the first predictions. Otherwise the few rows of a skewed
+        target that nothing predicts well would decide alone.
+        """
+        mean = predictions[:LEADING].mean(axis=0)
+        errors = np.sqrt(np.sum((mean - self.targets) ** 2, axis=1))
+        typical = float(np.median(errors))
+        if not typical > 0:
+            return self.weights
+        return np.asarray(self.weights * (typical / (errors + typical)) ** 2)
 
     def rank(self, losses: FloatArray) -> IndexArray:
         """Candidates in order of their squared error."""

@@ -32,14 +32,16 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
     Short descents of MLKR's objective, from the Euclidean metric of the standardized, whitened
     and (if they are at most 30) expanded features, on each of F folds of the training data, give
     paths of metrics. Each iterate kept, and each start, is judged with several votes and every K
-    on the rows that it was not learned from; so are the leaves of regression forests, and local
-    linear votes under the best metrics. A committee of the best then predicts
+    on the rows that it was not learned from; so are the leaves of regression forests, local linear
+    votes under the best metrics, averages that are moved along a line through all rows, and lines
+    through all rows themselves. A committee of the best then predicts
 
     .. math:: \hat y(x) = \sum_j w_j(x) \, y_j, \qquad \sum_j w_j(x) = 1,
 
     an average over the training rows (and, where neighbors do not help, their mean), so that
     :meth:`vote_weights` and :meth:`explain` say which rows it was made of. Weights of local linear
-    votes may be negative.
+    votes may be negative, and so may those of lines through all rows, which give every training row
+    a small weight.
 
     Parameters
     ----------

@@ -42,6 +42,8 @@ class TuningRows(Voters, Protocol):
     """Iterations of a descent whose metrics are kept."""
     lines: ClassVar[tuple[VoteName, ...]]
     """Local linear votes that are tried."""
+    global_lines: ClassVar[tuple[VoteName, ...]]
+    """Lines through all rows that are tried; with them votes that are moved along one."""
     plain_single: ClassVar[bool]
     """Whether a single metric has no local linear votes and no calibration."""
     leaf_sizes: ClassVar[tuple[int, ...]]
@@ -70,8 +72,19 @@ class TuningRows(Voters, Protocol):
     def trials(self, neighbors: Neighbors, ks: Sequence[int]) -> Iterator[Trial]:
         """Predictions for queries with these neighbors, by every vote."""
 
+    def sloped_trials(
+        self, neighbors: Neighbors, ks: Sequence[int], line: FloatArray, at: FloatArray
+    ) -> Iterator[Trial]:
+        """The same for votes moved along a line.
+
+        Its values are `line` (n, c) at the rows and `at` (q, c) at the queries.
+        """
+
     def losses(self, predictions: FloatArray) -> FloatArray:
         """(l,) weighted sums of the losses of predictions (n, c) for these rows."""
+
+    def decisiveness(self, predictions: FloatArray) -> FloatArray:
+        """(n,) what each row counts when a committee is chosen from predictions (k, n, c)."""
 
     def rank(self, losses: FloatArray) -> IndexArray:
         """Candidates of losses (k, l) from best to worst; the first wins ties."""

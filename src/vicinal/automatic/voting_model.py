@@ -301,4 +301,5 @@ class VotingModel:
             self.chosen_,
             forests=self.forests_ or (),
             calibration=self._strength(),
+            n_features=self.X_fit_.shape[1],
         )

@@ -13,7 +13,7 @@ from vicinal.kernels.cpu.class_neighbors import Neighbors
 from vicinal.kernels.cpu.metric_index import MetricIndex, SearchMetric
 from vicinal.voting.local_linear import fit_lines_at, line_shares, with_prior
 from vicinal.voting.row_weights import RowWeights, Term
-from vicinal.voting.votes import LINES, PRIOR_VOTES, VoteName, vote_weights
+from vicinal.voting.votes import LINES, PRIOR_VOTES, SLOPED, VoteName, vote_weights
 
 FEW_QUERIES = 32
 """Up to so many, sorting the rows takes longer than it saves."""
@@ -80,6 +80,11 @@ class NearestRows:
             )
         )
 
+    @property
+    def sloped(self) -> list[bool]:
+        """Of each term of the row weights, whether it is to be moved along a line."""
+        return [name in SLOPED for name, _ in self._seats]
+
     def _nearest(
         self, queries: FloatArray, own_rows: IndexArray | None, threads: int | None
     ) -> Neighbors:
@@ -109,7 +114,8 @@ class NearestRows:
         if name in LINES:
             weights = self._lines(places, asked, queries, k, LINES[name])
         else:
-            weights = vote_weights(asked, self._row_weights, name, k, self._prior_votes)
+            vote = SLOPED.get(name, name)
+            weights = vote_weights(asked, self._row_weights, vote, k, self._prior_votes)
         (term,) = weights.terms
         shares = np.array([seat.weight for seat in seats])
         scaled = shares[:, None, None] * term.weights.reshape(s, q, k)

@@ -23,9 +23,10 @@ from vicinal.kernels.cpu.metric_index import MetricIndex, SearchMetric, run_in_t
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
 from vicinal.voting.forest import Forest, LeafRows
+from vicinal.voting.global_linear import GlobalLines, line_of_features
 from vicinal.voting.nearest_rows import NearestRows, WeightedVote
 from vicinal.voting.row_weights import RowWeights, Voters, probabilities
-from vicinal.voting.votes import LEAVES, VoteName
+from vicinal.voting.votes import GLOBAL_LINES, LEAVES, VoteName
 
 BATCH = 4096
 """Queries that are answered at a time, at most."""
@@ -132,7 +133,7 @@ class Member(Protocol):
 
 
 class Committee:
-    """Weighted mean of the nearest rows under several metrics and of the rows in leaves of forests.
+    """Weighted mean of nearest rows under several metrics, rows in leaves, and lines through all.
 
     Parameters
     ----------
@@ -143,6 +144,7 @@ class Committee:
     forests : of the first d features
     calibration : strength of :meth:`~vicinal.voting.row_weights.Voters.calibrated`; of classes an
         exponent, of numbers the share of the prior
+    n_features : d; None if X has no other columns
     memory_limit : bytes above which training rows are not kept from one question to the next
 
     Attributes
@@ -160,10 +162,12 @@ class Committee:
         *,
         forests: Sequence[Forest] = (),
         calibration: float = 1.0,
+        n_features: int | None = None,
     ) -> None:
         self.X, self.rows, self.calibration = X, rows, calibration
         self._metrics = metrics
-        self._members = [member for member in members if member.vote != LEAVES]
+        apart = (LEAVES, *GLOBAL_LINES)
+        self._members = [member for member in members if member.vote not in apart]
         self._center = X.mean(axis=0)
         votes = _votes_by_metric(self._members)
         self._projections = [Projection.of(metrics[q], self._center) for q in votes]
@@ -180,8 +184,19 @@ class Committee:
         self._leaves = [
             (w, LeafRows(X, forest, rows.weights, rows.prior_votes)) for w, forest in self.forests
         ]
+        through_all = [member for member in members if member.vote in GLOBAL_LINES]
+        lines = [
+            (vote.weight, GLOBAL_LINES[vote.name], metrics[q])
+            for q, own in _votes_by_metric(through_all).items()
+            for vote in own
+        ]
+        self._lines = GlobalLines(X, lines, rows.weights) if lines else None
         entries = sum(vote.n_neighbors for own in votes.values() for vote in own)
         entries += sum(LEAF_ENTRIES * len(forest.roots) for _, forest in self.forests)
+        self._slope = None
+        if any(self._nearest.sloped):
+            self._slope = line_of_features(X, n_features, rows.weights)
+        entries += len(X) * sum(line is not None for line in (self._lines, self._slope))
         self._batch = max(1, min(BATCH, ENTRIES // max(entries, 1)))
 
     def batches(self, n_queries: int) -> Iterator[slice]:
@@ -205,10 +220,17 @@ class Committee:
         """The weighted mean of the members, not calibrated."""
         parts = []
         if self._members:  # not all of them are forests
-            parts.append((1.0, self._nearest.row_weights(queries, own_rows, threads)))
+            near = self._nearest.row_weights(queries, own_rows, threads)
+            parts.append((1.0, near))
+            if self._slope is not None:
+                terms = zip(near.terms, self._nearest.sloped, strict=True)
+                moved = RowWeights(tuple(term for term, sloped in terms if sloped))
+                parts.append((1.0, self._slope.moves(moved, queries, own_rows)))
         parts += [
             (weight, leaves.row_weights(queries, own_rows)) for weight, leaves in self._leaves
         ]
+        if self._lines is not None:
+            parts.append((1.0, self._lines.row_weights(queries, own_rows)))
         return RowWeights.weighted_sum(parts)
 
     def predictions(self, queries: FloatArray) -> FloatArray:

@@ -20,6 +20,14 @@ VoteName: TypeAlias = Literal[
     "local linear",
     "bending linear",
     "stiff linear",
+    "global linear",
+    "bending global",
+    "stiff global",
+    "sloped majority",
+    "sloped epanechnikov",
+    "sloped gentle",
+    "sloped soft",
+    "sloped sharp",
     "leaves",
 ]
 
@@ -27,13 +35,28 @@ LOCAL_LINEAR: VoteName = "local linear"
 LINES: dict[VoteName, float] = {LOCAL_LINEAR: 1.0, "bending linear": 0.1, "stiff linear": 10.0}
 """Ridges of local linear votes, in units of the mean eigenvalue:
 :mod:`vicinal.voting.local_linear`."""
+GLOBAL_LINES: dict[VoteName, float] = {
+    "global linear": 0.01,
+    "bending global": 0.001,
+    "stiff global": 0.1,
+}
+"""Ridges of lines through all rows, in the same units: :mod:`vicinal.voting.global_linear`."""
 LEAVES: VoteName = "leaves"
 """The vote of a forest: :mod:`vicinal.voting.forest`."""
-FADING: tuple[VoteName, ...] = ("epanechnikov", *LINES)
+FADING: tuple[VoteName, ...] = ("epanechnikov", "sloped epanechnikov", *LINES)
 """Votes whose weights look at the neighbor after the last."""
 COUNTED: tuple[VoteName, ...] = ("majority", "epanechnikov")
 SHARPNESS: dict[VoteName, float] = {"gentle": 0.3, "soft": 1.0, "sharp": 3.0}
 """Exponents of the soft votes. At 1 a neighbor weighs what it weighs in the objective."""
+SLOPED: dict[VoteName, VoteName] = {
+    "sloped majority": "majority",
+    "sloped epanechnikov": "epanechnikov",
+    "sloped gentle": "gentle",
+    "sloped soft": "soft",
+    "sloped sharp": "sharp",
+}
+"""Votes that are moved along a line through all rows, from where the neighbors lie on average to
+the query: :mod:`vicinal.voting.global_linear`."""
 N_NEIGHBORS = (1, 3, 5, 7, 9, 13, 19, 27, 37)
 PRIOR_VOTES = VotingRows.prior_votes
 
