@@ -72,7 +72,7 @@ LOWEST := .venv-lowest
 test-lowest:  ## the tests with the lowest versions that pyproject.toml admits
 	$(PYTHON) -m venv $(LOWEST)
 	mkdir -p build
-	$(PYTHON) tools/lowest.py cli report export > build/lowest.txt
+	$(PYTHON) tools/lowest.py cli report export test > build/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		-c build/lowest.txt hatchling
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \

@@ -95,6 +95,7 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "vicinal"
 html_baseurl = ""
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["vicinal.css"]
 html_show_sourcelink = False
