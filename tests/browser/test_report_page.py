@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 
 import vicinal as vc
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.regressor import ANNRegressor
 from vicinal.reporting import report
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -74,6 +75,18 @@ def blobs_page(folder: Path, n: int, d: int, c: int, **settings: Any) -> Path:
     return report(vc.RVML(**settings).fit(X, y), X, y, folder / f"{n}-{d}-{c}.html")
 
 
+def numbers_page(folder: Path) -> Path:
+    """A number, a category with long names, and a target; two rows far from all others."""
+    rng = np.random.default_rng(0)
+    x, kind = rng.normal(size=120), rng.integers(0, 3, 120)
+    x[:2] = 90.0
+    names = np.array([f"a long name of kind number {k} of three" for k in range(3)])
+    X = np.column_stack([x.astype(object), names[kind]])
+    y = np.minimum(x, 3.0) + kind
+    model = ANNRegressor(effort=0.02).fit(X, y)
+    return report(model, X, y, folder / "numbers.html")
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
@@ -83,10 +96,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "one feature, two classes, 30 rows": blobs_page(folder, 30, 1, 2),
         "26 classes": blobs_page(folder, 260, 40, 26),
         "kernel": blobs_page(folder, 60, 3, 3, kernel="rbf"),
+        "numbers": numbers_page(folder),
     }
 
 
-PAGES = ("iris", "hostile", "one feature, two classes, 30 rows", "26 classes", "kernel")
+PAGES = ("iris", "hostile", "one feature, two classes, 30 rows", "26 classes", "kernel", "numbers")
 
 
 def show(browser: Any, path: Path, width: int = 1280) -> None:
@@ -230,3 +244,53 @@ def test_both_themes(pages, browser):
     assert seen["dark"] == seen["light, switched"]
     assert seen["light"] != seen["dark"]
     assert browser.get_log("browser") == []
+
+
+PLACES = """return [...document.querySelectorAll('#map-before .dot')].map((dot) =>
+  dot.getAttribute('transform').match(/-?[\\d.]+/g).map(Number))"""
+
+
+def wheel(browser: Any, turns: int, delta: int) -> None:
+    browser.execute_script(
+        """const svg = document.querySelector('#map-before svg'), box = svg.getBoundingClientRect();
+        for (let i = 0; i < arguments[0]; i++) svg.dispatchEvent(new WheelEvent('wheel', {
+          deltaY: arguments[1], clientX: box.x + box.width / 2,
+          clientY: box.y + box.height / 2}));""",
+        turns,
+        delta,
+    )
+
+
+def test_outliers_wait_at_the_rim_and_the_wheel_zooms(pages, browser):
+    show(browser, pages["numbers"])
+    before = np.array(browser.execute_script(PLACES))
+    rim = browser.execute_script(
+        "return [...document.querySelectorAll('#map-before .dot')].map((dot) =>"
+        " dot.classList.contains('rim'))"
+    )
+    assert np.flatnonzero(rim).tolist() == [0, 1]
+    spread = np.ptp(before[2:], axis=0)
+    assert spread.max() > 150  # of 480: the other rows are not squeezed into a corner
+    wheel(browser, 4, -120)
+    nearer = np.array(browser.execute_script(PLACES))
+    assert np.ptp(nearer[2:], axis=0).max() > 2 * spread.max()
+    browser.find_element("css selector", "#map-before .whole").click()
+    np.testing.assert_allclose(browser.execute_script(PLACES), before)
+    wheel(browser, 40, 120)
+    farther = np.array(browser.execute_script(PLACES))
+    assert np.ptp(farther[2:], axis=0).max() < spread.max() / 2
+    assert ((farther >= 0) & (farther <= 480)).all()
+
+
+def test_numbers_have_intervals_residuals_and_worst_cases(pages, browser):
+    show(browser, pages["numbers"])
+    found = lambda css: browser.find_elements("css selector", css)  # noqa: E731
+    assert found("#class-errors") == []
+    assert len(found("#scatter .spot")) == 120
+    assert len(found("#coverage circle")) == 6
+    assert "a long name" in browser.find_element("id", "by-feature").text
+    name = found("#worst tbody tr button")[0]
+    wanted = name.text
+    name.click()
+    assert panel(browser).startswith(wanted)
+    assert "predicted" in panel(browser)

@@ -1,7 +1,7 @@
 // Section 3: feature weights and leading directions as bars.
 function drawBars(width, { names, values, label, format, reference }) {
   const row = 20, top = reference === undefined ? 4 : 20, height = values.length * row + top + 4;
-  const gutter = Math.min(0.42 * width, 8 + 6.6 * Math.max(...names.map((name) => Math.min(name.length, 26))));
+  const gutter = Math.min(0.42 * width, 14 + 6.6 * Math.max(...names.map((name) => Math.min(name.length, 26))));
   const low = Math.min(0, ...values), high = Math.max(0, ...values, ...(reference || []));
   const x = scale([low, high], [gutter + (low < 0 ? 40 : 0), width - 46]);
   const letters = Math.floor(gutter / 6.4);

@@ -3,7 +3,7 @@ const LEAST_CELL = 13; // pixels, so that every row and column can have its name
 function drawHeat(width, { rows, columns, values, color, text, describe, label, square, chosen = [], xTitle, yTitle }) {
   const longest = (names) => Math.max(...names.map((name) => name.length));
   const [shortRows, shortColumns] = [shortened(rows), shortened(columns)];
-  const left = Math.min(0.36 * width, 10 + 6.3 * Math.min(longest(shortRows), 30));
+  const left = Math.min(0.36 * width, 16 + 6.5 * Math.min(longest(shortRows), 30));
   if (square) width = Math.max(width, left + LEAST_CELL * columns.length);
   const cell = Math.min((width - left) / columns.length, square ? Math.max(44, Math.min(72, 260 / columns.length)) : 56);
   const tall = square ? cell : Math.max(15, Math.min(cell, 26));

@@ -94,7 +94,7 @@ function drawCoverage(width, coverage) {
 
 function drawResiduals(width, { feature, groups }, ends) {
   const row = 20, top = 4, bottom = 22, height = groups.length * row + top + bottom;
-  const gutter = Math.min(0.46 * width, 8 + 6.6 * Math.max(...groups.map((g) => Math.min(g.name.length, 26))));
+  const gutter = Math.min(0.46 * width, 14 + 6.6 * Math.max(...groups.map((g) => Math.min(g.name.length, 26))));
   const x = scale(ends, [gutter + 4, width - 8]);
   const lines = groups.map((g, i) => {
     const y = top + (i + 0.5) * row;
