@@ -178,8 +178,8 @@ class AutomaticFit:
         if not (voters.plain_single and not in_committee) and not schedule.deadline.is_over():
             scores = judge.with_lines(scores, schedule)
         if in_committee and voters.global_lines and not schedule.deadline.is_over():
-            scores = judge.with_slopes(scores, schedule)
             scores = judge.with_global_lines(scores, list(starts), schedule)
+            scores = judge.with_slopes(scores, schedule)
         if forests:
             scores = judge.with_forests(scores, schedule)
         complete = len(paths.metrics) == len(starts) + len(descents) * len(voters.iterates)

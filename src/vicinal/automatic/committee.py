@@ -28,6 +28,8 @@ from vicinal.voting.votes import (
     vote_weights,
 )
 
+LEAST_EXPLAINED = 0.1
+"""Share of the variance that a line has to explain before votes are moved along one."""
 CANDIDATES = 30
 """Candidates that may become members because they are the best."""
 OF_EACH_FAMILY = 2
@@ -142,8 +144,17 @@ class Judge:
         return self._with_shares(scores, lines, schedule)
 
     def with_slopes(self, scores: Scores, schedule: Schedule) -> Scores:
-        """Add votes that are moved along a line, under the metrics that are best so far."""
+        """Add votes that are moved along a line, under the metrics that are best so far.
+
+        None are added where lines through all rows explain next to nothing out of fold.
+        """
         names, ks, voters = self._best_metrics(scores), self._ks, self.samples.voters
+        lines = [c.vote in GLOBAL_LINES for c in scores.candidates]
+        tested = [voters[fold.test] for fold in self.folds]
+        by_mean = sum(rows.losses(0.0 * rows.targets + rows.prior)[0] for rows in tested)
+        most = (1.0 - LEAST_EXPLAINED) * float(by_mean) / self._total_weight
+        if not scores.losses[lines, 0].min(initial=np.inf) < most:
+            return scores
 
         def ask(fold: int) -> list[tuple[Candidate, FloatArray]]:
             test, X = self.folds[fold].test, self.samples.in_fold(fold)

@@ -29,6 +29,9 @@ STRATA = 10
 ROWS_PER_STRATUM = 10
 LEADING = 10
 """Candidates, the best ones, by whose mean the rows are judged."""
+HEAVY_TAILS = 3.0
+"""Mean squared error by the square of the median error from which on large errors count less; that
+of normal errors is 2.2."""
 SKEWED = 1.0
 """Skewness from which on metrics are learned from normal scores of the targets."""
 
@@ -126,12 +129,13 @@ class NumberRows(TargetRows):
         """(n,) the row weights, times weights that fall with the error: 1 / (e + median e)².
 
         e is the error of the mean of the first predictions. Otherwise the few rows of a skewed
-        target that nothing predicts well would decide alone.
+        target that nothing predicts well would decide alone. Where errors have no such tails, the
+        row weights are best as they are.
         """
         mean = predictions[:LEADING].mean(axis=0)
         errors = np.sqrt(np.sum((mean - self.targets) ** 2, axis=1))
         typical = float(np.median(errors))
-        if not typical > 0:
+        if not float(np.mean(errors**2)) > HEAVY_TAILS * typical**2 > 0:
             return self.weights
         return np.asarray(self.weights * (typical / (errors + typical)) ** 2)
 

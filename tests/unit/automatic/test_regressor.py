@@ -159,6 +159,7 @@ def test_added_and_forgotten_rows_change_the_voters(committee):
         grown.chosen_,
         forests=grown.forests_ or (),
         calibration=grown.shrinkage_,
+        n_features=4,
     )
     queries = grown._expanded(X_TEST[30:])
     assert_allclose(grown.predict(X_TEST[30:]), alone.predictions(queries)[:, 0], rtol=1e-12)
