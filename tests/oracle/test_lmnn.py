@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.linalg import eigh
+from scipy.optimize import lsq_linear
 
 from vicinal.kernels import make_push_kernel
 from vicinal.learners.lmnn import LMNN
@@ -123,6 +125,55 @@ def test_t4_optimum(toy, solver):
 def test_t4_optimum_to_more_digits(toy):
     """480.6234 is the best known; kinks stop a subgradient method within 1e-5 of it."""
     assert 480.62 <= LMNN(tol=1e-8).fit(*toy).objective_ <= 480.627
+
+
+def lower_bound(X, y, M, width, k=3, mu=0.5):
+    """A number that E is nowhere below, by multipliers λ_t in [0, 1] of the hinges; and E(M).
+
+    E(M) ≥ μ Σ_t λ_t + ⟨G, M⟩ with G = (1 − μ) C + μ Σ_t λ_t A_t, hence E ≥ μ Σ_t λ_t where G ⪰ 0. λ
+    is 1 above the kink, 0 below; the triplets at their kink get what makes G smallest on the range
+    of M, and then all are shrunk until G ⪰ 0.
+    """
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    same = (y[:, None] == y) & ~np.eye(len(X), dtype=bool)
+    targets = np.argsort(np.where(same, distances, np.inf), axis=1, kind="stable")[:, :k]
+    i, j, l = (index.ravel() for index in np.broadcast_arrays(  # noqa: E741
+        np.arange(len(X))[:, None, None], targets[:, :, None], np.arange(len(X))
+    ))  # fmt: skip
+    impostor = y[i] != y[l]
+    near, far = (X[i] - X[j])[impostor], (X[i] - X[l])[impostor]
+    pull = (X[:, None] - X[targets]).reshape(-1, X.shape[1])
+    C = (1 - mu) * pull.T @ pull
+    u = 1 + ((near @ M) * near).sum(axis=1) - ((far @ M) * far).sum(axis=1)
+    shares, kink = (u > width).astype(float), np.abs(u) <= width
+
+    def push():
+        return mu * (far.T @ (shares[:, None] * far) - near.T @ (shares[:, None] * near))
+
+    values, vectors = np.linalg.eigh(M)
+    R = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    n, f = near[kink] @ R, far[kink] @ R
+    A = mu * (n[:, :, None] * n[:, None] - f[:, :, None] * f[:, None])
+    rest = R @ (C - push()) @ R
+    shares[kink] = lsq_linear(A.reshape(len(A), -1).T, -rest.ravel(), bounds=(0, 1)).x
+    shrink = min(1.0, 1.0 / eigh(push(), C, eigvals_only=True)[-1])
+    return shrink * mu * shares.sum(), np.vdot(C, M) + mu * np.maximum(u, 0).sum()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["lbfgs", "apg"])
+@pytest.mark.parametrize("scale", [1.0, [1, 30, 0.1, 5]])
+def test_a_bound_from_below_proves_the_minimum(toy, solver, scale):
+    """Weak duality, of which the solvers know nothing; what has not converged may be higher."""
+    X, y = toy
+    X = X * scale
+    learner = LMNN(solver=solver).fit(X, y)
+    best = learner if solver == "lbfgs" else LMNN().fit(X, y)
+    bound, value = lower_bound(X, y, best.get_mahalanobis_matrix(), width=0.02)
+    assert best.objective_ == pytest.approx(value, rel=1e-8)
+    assert bound >= 0.999 * value
+    assert best.converged_
+    assert learner.objective_ <= 1.002 * bound or not learner.converged_
 
 
 def test_squared_hinge_has_one_optimum(toy):
