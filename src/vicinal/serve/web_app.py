@@ -46,22 +46,33 @@ SHOWN_PROBLEMS = 5
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """Limits of a server, and what it allows."""
+    """Limits of a server, and what it allows.
+
+    Parameters
+    ----------
+    token : str or None, default=None
+        What ``Authorization: Bearer`` must hold; None for no token.
+    max_rows : int, default=1000
+        Rows of a request.
+    max_bytes : int, default=5_000_000
+        Of the body of a request.
+    changes : bool, default=False
+        Whether rows may be added and forgotten.
+    hosts : tuple of str or None
+        Names of the server in the header Host; None for any.
+    threads : int, default=4
+        Requests that are computed at the same time.
+    refresh_seconds : float, default=1.0
+        How often is looked whether the file has been replaced.
+    """
 
     token: str | None = None
-    """What ``Authorization: Bearer`` must hold; None for no token."""
     max_rows: int = 1000
-    """Of a request."""
     max_bytes: int = 5_000_000
-    """Of the body of a request."""
     changes: bool = False
-    """Whether rows may be added and forgotten."""
     hosts: tuple[str, ...] | None = ("127.0.0.1", "localhost", "[::1]")
-    """Names of the server in the header Host; None for any."""
     threads: int = 4
-    """Requests that are computed at the same time."""
     refresh_seconds: float = 1.0
-    """How often is looked whether the file has been replaced."""
 
 
 def create_app(source: ModelSource, settings: ServeSettings | None = None) -> Gate:
@@ -70,7 +81,13 @@ def create_app(source: ModelSource, settings: ServeSettings | None = None) -> Ga
     Parameters
     ----------
     source : ModelSource
-    settings : ServeSettings or None
+        The file of the model.
+    settings : ServeSettings or None, default=None
+        None for the defaults.
+
+    Returns
+    -------
+    app : ASGI application
     """
     settings = settings or ServeSettings()
     app = FastAPI(
