@@ -17,7 +17,7 @@ import vicinal
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = {
     "torch", "triton", "typer", "rich", "dask", "distributed", "matplotlib",
-    "pandas", "pyarrow", "onnx", "faiss", "pytorch_metric_learning",
+    "pandas", "pyarrow", "onnx", "faiss", "pytorch_metric_learning", "fastapi", "anyio",
 }  # fmt: skip
 
 
@@ -44,8 +44,9 @@ def test_every_module_can_be_imported():
             continue
         try:
             importlib.import_module(module.name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in EXTRAS:
+        except ImportError as error:
+            missing = error.__cause__ or error  # with a message that names the extra
+            if (getattr(missing, "name", None) or "").partition(".")[0] not in EXTRAS:
                 raise
 
 

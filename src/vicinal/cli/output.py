@@ -146,7 +146,8 @@ class ProgressBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if not self._progress.disable:  # rich 13 ends a disabled bar with an empty line
+            self._progress.stop()
 
     def __call__(self, stage: str, done: float | None) -> None:
         """Show a stage and how much of it is done, 0 to 1; None where that is unknown."""
