@@ -174,7 +174,7 @@ class VotingModel:
         shares = sum(w / total * forest.separations(x[:d], rows) for w, forest in forests)
         return tuple(
             replace(vote, separations=share)
-            for vote, share in zip(votes, np.asarray(shares), strict=True)
+            for vote, share in zip(votes, self._by_column(np.asarray(shares)), strict=True)
         )
 
     def _explanation(

@@ -281,6 +281,8 @@ def _pandas_column(X: Table, j: int, name: str) -> Column:
         levels = tuple(cell_text(level) for level in dtype.categories) if dtype.ordered else ()
         cells = series.astype(object).to_numpy(dtype=object, na_value=None)
         return column_of(name, cells, levels=levels, is_category=True)
+    if hasattr(dtype, "freq"):  # of periods; a column of another type has none
+        return column_of(name, series.dt.to_timestamp().to_numpy(dtype="datetime64[us]"))
     kind = getattr(dtype, "kind", "O")
     if kind in "biuf":
         numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -137,3 +137,19 @@ def test_test_rows_of_a_fold_say_nothing_about_their_targets(target_type):
     np.testing.assert_allclose(in_fold(other), found)
     expected = [naive(row, rows[train]) for row in rows[test]]
     np.testing.assert_allclose(found[test], expected)
+
+
+@pytest.mark.parametrize("model", [vc.ANNClassifier, vc.ANNRegressor])
+def test_thresholds_of_forests_are_told_by_column(model):
+    """A column with several features before the one that decides."""
+    rng = np.random.default_rng(0)
+    kind, size = rng.choice(list("abcdef"), 120), rng.normal(size=120)
+    table = pd.DataFrame({"kind": kind, "size": size})
+    y = np.where(size > 0, 1.0, 0.0)
+    fitted = model(members=("forest",), effort=0.05).fit(table, y)
+    explanation = fitted.explain(table[:1], n_neighbors=120)[0]
+    apart = [vote for vote in explanation.neighbors if (size[vote.row] > 0) != (size[0] > 0)]
+    for vote in explanation.neighbors:
+        assert vote.separations.shape == (2,)
+    assert np.mean([vote.separations[1] for vote in apart]) > 0.5
+    assert "thresholds size" in str(fitted.explain(table[:1], n_neighbors=120)[0])

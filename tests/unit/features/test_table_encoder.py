@@ -220,3 +220,13 @@ def test_targets_that_mix_text_and_numbers_are_named():
     y = np.array([1, "b"] * 10, dtype=object)
     with pytest.raises(ValueError, match=r"mixes labels that are text with others"):
         vc.TableEncoder().fit(pd.DataFrame({"a": range(20)}), y)
+
+
+def test_periods_are_dates():
+    months = pd.period_range("2020-01", periods=40, freq="M")
+    found = vc.TableEncoder().fit(pd.DataFrame({"month": months, "x": np.arange(40) % 7.0}))
+    assert found.columns_[0].code.kind == "date"
+    starts = pd.DataFrame({"month": months.to_timestamp(), "x": np.arange(40) % 7.0})
+    np.testing.assert_array_equal(
+        found.transform(starts), found.transform(starts.assign(month=months))
+    )
