@@ -240,18 +240,17 @@ def _errors_and_neighbors(
     """Margins and effective K of the shown rows that the headline is about."""
     n = len(inputs.train.codes)
     evaluated = evaluation.rows + n * evaluation.held_out  # rows of the pool
-    codes = np.asarray(shown.labels, dtype=np.intp)
     points = np.flatnonzero(np.isin(picked, evaluated))
-    votes, A = fitted.voting(), shown.A[points]
+    votes, A, codes = fitted.voting(), shown.A[points], inputs.pooled_codes[picked[points]]
     if isinstance(votes, CommitteeVotes):
         where = np.searchsorted(evaluated, picked[points])
         margins = probability_margins(evaluation.truth, evaluation.probabilities)[where]
         name = "p(own class) − p(next class)"
-        few = points[stratified_sample(codes[points], EFFECTIVE_ROWS)]
+        few = points[stratified_sample(codes, EFFECTIVE_ROWS)]
         used = committee_neighbors(votes.effective_neighbors(shown.A[few]))
         return errors(evaluation, margins, points, name), used
     sides = sides_of(fitted.learner, votes.n_neighbors)
-    rows = References(fitted.learner_rows(A), shown.Z[points], codes[points])
+    rows = References(fitted.learner_rows(A), shown.Z[points], codes)
     train: ReportRows = inputs.train
     to = References(fitted.learner_rows(train.A), fitted.metric.embed(train.A), train.codes)
     own = np.where(shown.held_out[points], -1, picked[points])

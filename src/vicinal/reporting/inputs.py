@@ -94,11 +94,11 @@ def check_inputs(
     of_train: LabelArray = column_or_1d(y)
     of_test: LabelArray = of_train[:0] if y_test is None else column_or_1d(y_test)
     both, n = np.concatenate([of_train, of_test]), len(of_train)
+    numbers: FloatArray | None = None
     if isinstance(fitted.votes, NumberVotes):
         numbers = np.asarray(check_array(both, ensure_2d=False, input_name="y"), dtype=np.float64)
         labels, codes = np.empty(0), quantile_intervals(numbers)
     else:
-        numbers = None
         labels, codes = np.unique(both, return_inverse=True)
     train = _rows(fitted, X, "X", codes[:n], None if numbers is None else numbers[:n])
     test = None
