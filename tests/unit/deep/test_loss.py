@@ -196,13 +196,15 @@ def test_the_margin_of_a_mean_is_met_while_the_nearest_neighbor_is_wrong():
 @pytest.mark.parametrize(
     "options", [{}, {"alpha": -1.0, "plain": True, "distance": "euclidean"}, {"loss": "hinge"}]
 )
-def test_a_compiled_loss_is_the_same(options):
-    Z, y = batch()
-    function = ANNLoss(**options)
-    compiled = torch.compile(function, backend="aot_eager")
-    expected = torch.autograd.grad(function(Z, y), Z)
-    torch.testing.assert_close(compiled(Z, y), function(Z, y))
-    torch.testing.assert_close(torch.autograd.grad(compiled(Z, y), Z), expected)
+def test_a_compiled_network_and_loss_are_the_same(options):
+    X, y = batch()
+    torch.manual_seed(0)
+    network, function = torch.nn.Linear(X.shape[1], 2).double(), ANNLoss(**options)
+    compiled = torch.compile(lambda X, y: function(network(X), y), backend="aot_eager")
+    wanted = [X, *network.parameters()]
+    expected = torch.autograd.grad(function(network(X), y), wanted)
+    torch.testing.assert_close(compiled(X, y), function(network(X), y))
+    torch.testing.assert_close(torch.autograd.grad(compiled(X, y), wanted), expected)
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
