@@ -51,9 +51,9 @@ class GlobalLines:
         self._center = self._shares @ X
         self._deviations = X - self._center
         voters = self._deviations[self._shares > 0]
-        self._low, self._high = (
-            (voters.min(axis=0), voters.max(axis=0)) if len(voters) else (-np.inf, np.inf)
-        )
+        anywhere = np.full(X.shape[1], np.inf)
+        self._low: FloatArray = voters.min(axis=0) if len(voters) else -anywhere
+        self._high: FloatArray = voters.max(axis=0) if len(voters) else anywhere
         covariance = (self._deviations * self._shares[:, None]).T @ self._deviations
         G = np.zeros(covariance.shape)
         for weight, ridge, L in lines:
