@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.intervals import conformal_quantiles
 from vicinal.automatic.regressor import ANNRegressor
+from vicinal.fitted_model import plain_arrays
 from vicinal.kernels.cpu.class_neighbors import NeighborIndex
 from vicinal.reporting.evaluation import (
     LARGEST_K,
@@ -64,13 +65,15 @@ def evaluate_numbers(
     if test is None or test.numbers is None:
         return _out_of_fold(model, train, y)
     plain, k = plain_averages(train.A, y, train.codes, test.A)
-    quantiles = model.predict_quantiles(test.A, _shares().ravel())
+    with plain_arrays():
+        quantiles = model.predict_quantiles(test.A, _shares().ravel())
+        predicted = np.asarray(model.predict(test.A))
     return NumberEvaluation(
         protocol=f"Measured on {len(test.numbers):,} held-out rows that took no part in the fit.",
         held_out=True,
         rows=np.arange(len(test.numbers)),
         truth=test.numbers,
-        predicted=np.asarray(model.predict(test.A)),
+        predicted=predicted,
         bands=quantiles.reshape(len(test.numbers), -1, 2),
         coverage_note="on the held-out rows",
         plain=plain,

@@ -167,6 +167,15 @@ def test_figures_of_classes_are_refused_and_maps_drawn(found):
     pyplot.close("all")
 
 
+def test_named_columns_of_numbers_are_reported_without_remarks(recwarn):
+    X, y = table(80, 0)
+    numbers = X[["size"]].fillna(0.0).assign(twice=y)
+    model = vc.ANNRegressor(members=("linear",), effort=0.02).fit(numbers, y)
+    found = examine(model, numbers, y, X_test=numbers[:20], y_test=y[:20])
+    assert found.features == ("size", "twice")
+    assert not recwarn.list
+
+
 def test_other_models_of_numbers_are_refused():
     X, y = table(60, 0)
     numbers = X[["size"]].fillna(0.0)
