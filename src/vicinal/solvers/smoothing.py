@@ -37,10 +37,10 @@ from vicinal.solvers.continued_bfgs import ContinuedBfgs
 from vicinal.solvers.problem import Callback, Problem, Progress, Solution, StopReason
 from vicinal.solvers.run import FIRST_MOVE, norm
 
-SHRINK = 0.1
+SHRINK = 0.2
 """Factor from one width to the next, and from one tolerance to the next."""
 NARROWEST = 1e-7
-ROUGH = 3e-3
+ROUGH = 1e-3
 """The tolerance at widths that are not yet small enough."""
 TIGHTEST = 1e-3
 """The smallest tolerance, relative to the one asked for, at which a certificate is sought."""

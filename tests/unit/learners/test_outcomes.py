@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from vicinal.exceptions import ConvergenceWarning, SaturatedStartWarning
@@ -90,6 +90,27 @@ def test_an_interrupt_keeps_what_was_learned(wine, monkeypatch, learner, owner, 
     assert not learner.converged_
     assert learner.transform(wine[0]).shape[0] == 178
     assert learner.objective_ < learner.history_[0]
+
+
+@pytest.mark.parametrize(
+    ("load", "standardized", "reached", "evaluations"),
+    [
+        (load_iris, True, 2.059242596984423, 169),
+        (load_iris, False, 2.089698685499033, 193),
+        (load_wine, True, 0.4718136130343571, 127),
+        (load_wine, False, 7.403239261364864, 177),
+    ],
+)
+def test_default_fits_need_less_than_half_the_evaluations_of_before(
+    monkeypatch, load, standardized, reached, evaluations
+):
+    """To the objective at which fits ended before kinks were smoothed, recorded then."""
+    X, y = load(return_X_y=True)
+    counted = count_calls(monkeypatch, NeighborObjective, "smoothed")
+    stop = ANN(callback=lambda progress: progress.objective <= reached)
+    learner = stop.fit(scale(X) if standardized else X, y)
+    assert learner.objective_ <= reached
+    assert len(counted) <= 0.3 * evaluations
 
 
 def test_the_hinge_loss_of_an_iterate_is_not_computed_again(wine, monkeypatch):
