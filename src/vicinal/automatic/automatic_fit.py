@@ -21,6 +21,7 @@ from vicinal.automatic.committee import (
     cross_fitted_weights,
     eligible,
     greedy_weights,
+    with_few_metrics,
 )
 from vicinal.automatic.metric_path import (
     EUCLID,
@@ -126,8 +127,9 @@ class AutomaticFit:
         effort: float,
         rng: np.random.RandomState,
         target_features: TargetFeatures | None = None,
+        max_metrics: int | None = None,
     ) -> None:
-        self._mode = mode
+        self._mode, self._max_metrics = mode, max_metrics
         self._members = tuple(members) if mode == "committee" else ("linear",)
         limit = round(effort * TUNING_ROWS)
         self.rows = stratified_sample(voters.strata, limit, at_least=MIN_MEMBERS, random_state=rng)
@@ -243,6 +245,12 @@ class AutomaticFit:
         shares = np.array([judge.shares(scores, candidate) for candidate in candidates])
         predictions = probabilities(shares, voters.prior)
         decisive = voters.decisiveness(predictions)
+        if self._max_metrics is not None:
+            names = [None if c.vote == LEAVES else c.metric for c in candidates]
+            most = max(1, self._max_metrics // len(self._folds))
+            left = with_few_metrics(predictions, voters.targets, decisive, names, most)
+            candidates = [candidates[i] for i in left]
+            shares, predictions = shares[left], predictions[left]
         weights = greedy_weights(predictions, voters.targets, decisive)
         seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
         seats: dict[bool, list[MetricName]] = {False: [], True: []}  # metrics, and forests

@@ -56,6 +56,9 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
         features, "hat" metrics of their hat functions, "kernel" metrics of their nearness to
         landmarks, "forest" the leaves of decision trees. For metrics only, use ``("linear", "hat",
         "kernel")``.
+    max_metrics : int or None, default=None
+        Metrics that the committee may have, at most; fewer answer sooner. Each is learned once per
+        fold, so that at least one per fold stays. None allows as many as it has members for.
     effort : float, default=1.0
         Up to ``4000 * effort`` rows, a stratified sample, are tuned on; time grows with the
         square. All rows vote.
@@ -134,6 +137,7 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
         mode: Literal["committee", "single"] = "committee",
         *,
         members: Sequence[str] | None = None,
+        max_metrics: int | None = None,
         effort: float = 1.0,
         max_time: float | None = None,
         class_weight: Mapping[object, float] | str | None = None,
@@ -144,6 +148,7 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
     ) -> None:
         self.mode = mode
         self.members = members
+        self.max_metrics = max_metrics
         self.effort = effort
         self.max_time = max_time
         self.class_weight = class_weight

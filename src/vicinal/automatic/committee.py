@@ -320,6 +320,44 @@ def cross_fitted_weights(
     return np.array([_greedy(products - P, hits - h) for P, h in sums])
 
 
+def with_few_metrics(
+    predictions: FloatArray,
+    targets: FloatArray,
+    row_weights: FloatArray,
+    metrics: Sequence[MetricName | None],
+    most: int,
+) -> IndexArray:
+    """The candidates of as many metrics, at most, as the members may have.
+
+    From the metrics of :func:`greedy_weights` the one is left out without which the error grows
+    least, until they are few enough.
+
+    Parameters
+    ----------
+    predictions, targets, row_weights : of :func:`greedy_weights`
+    metrics : of each candidate; None of a forest, which stays
+    most : metrics that are left
+    """
+    products, hits = _products(predictions, targets, row_weights)
+    names = list(dict.fromkeys(name for name in metrics if name is not None))
+    places = np.array([-1 if name is None else names.index(name) for name in metrics])
+
+    def choose(left: IndexArray) -> tuple[float, IndexArray]:
+        weights = _greedy(products[np.ix_(left, left)], hits[left])
+        error = weights @ products[np.ix_(left, left)] @ weights - 2.0 * weights @ hits[left]
+        used = np.unique(places[left[weights > 0]])
+        return float(error), used[used >= 0]
+
+    left = np.arange(len(places))
+    used = choose(left)[1]
+    while len(used) > most:
+        trials = [left[places[left] != place] for place in used]
+        results = [choose(trial) for trial in trials]
+        best = min(range(len(trials)), key=lambda i: results[i][0])
+        left, used = trials[best], results[best][1]
+    return left[(places[left] < 0) | np.isin(places[left], used)]
+
+
 def _products(
     predictions: FloatArray, targets: FloatArray, row_weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -53,6 +53,9 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
         Kinds of members that the committee may have; None allows all. "linear" are metrics of the
         features, "hat" metrics of their hat functions, "forest" the leaves of decision trees. For
         metrics only, use ``("linear", "hat")``.
+    max_metrics : int or None, default=None
+        Metrics that the committee may have, at most; fewer answer sooner. Each is learned once per
+        fold, so that at least one per fold stays. None allows as many as it has members for.
     effort : float, default=1.0
         Up to ``4000 * effort`` rows, a sample stratified by the target, are tuned on; time grows
         with the square. All rows vote.
@@ -130,6 +133,7 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
         mode: Literal["committee", "single"] = "committee",
         *,
         members: Sequence[str] | None = None,
+        max_metrics: int | None = None,
         effort: float = 1.0,
         max_time: float | None = None,
         n_jobs: int | None = None,
@@ -139,6 +143,7 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
     ) -> None:
         self.mode = mode
         self.members = members
+        self.max_metrics = max_metrics
         self.effort = effort
         self.max_time = max_time
         self.n_jobs = n_jobs

@@ -27,6 +27,7 @@ from vicinal.learners.labeled_data import encode_groups
 from vicinal.learners.parameters import (
     CALLBACK,
     N_JOBS,
+    OPTIONAL_COUNT,
     POSITIVE,
     OneOf,
     ParameterConstraints,
@@ -52,6 +53,7 @@ class TunedModel(MetricLearner, auto_wrap_output_keys=None):  # type: ignore[cal
     _constraints: ClassVar[ParameterConstraints] = {
         "mode": OneOf(("committee", "single")),
         "members": OneOf((None,), Several(MEMBERS)),
+        "max_metrics": OPTIONAL_COUNT,
         "effort": POSITIVE,
         "max_time": OneOf((None,), POSITIVE),
         "n_jobs": N_JOBS,
@@ -60,6 +62,7 @@ class TunedModel(MetricLearner, auto_wrap_output_keys=None):  # type: ignore[cal
 
     mode: str
     members: Sequence[str] | None
+    max_metrics: int | None
     effort: float
     max_time: float | None
     n_jobs: int | None
@@ -111,8 +114,9 @@ class TunedModel(MetricLearner, auto_wrap_output_keys=None):  # type: ignore[cal
         members = MEMBERS if self.members is None else self.members
         by_target = encoded.target_features
         work = AutomaticFit(
-            self.mode, members, X.astype(np.float64), rows, codes, self.effort, rng, by_target
-        )
+            self.mode, members, X.astype(np.float64), rows, codes, self.effort, rng, by_target,
+            self.max_metrics,
+        )  # fmt: skip
         # One thread per task: results do not depend on the number of tasks at a time.
         schedule = Schedule(
             Deadline.after(self.max_time), thread_count(self.n_jobs), kernel_threads=1
