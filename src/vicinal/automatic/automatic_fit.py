@@ -246,9 +246,9 @@ class AutomaticFit:
         predictions = probabilities(shares, voters.prior)
         decisive = voters.decisiveness(predictions)
         if self._max_metrics is not None:
-            names = [None if c.vote == LEAVES else c.metric for c in candidates]
+            asked = [None if c.vote == LEAVES else c.metric for c in candidates]
             most = max(1, self._max_metrics // len(self._folds))
-            left = with_few_metrics(predictions, voters.targets, decisive, names, most)
+            left = with_few_metrics(predictions, voters.targets, decisive, asked, most)
             candidates = [candidates[i] for i in left]
             shares, predictions = shares[left], predictions[left]
         weights = greedy_weights(predictions, voters.targets, decisive)

@@ -77,12 +77,13 @@ def fit_lines_at(
     """
     from vicinal.kernels.cpu.line_fits import fit_lines  # imports Numba
 
+    columns = slice(0, references.shape[1]) if metric is None else metric.columns
     factor = np.empty((0, 0)) if metric is None or metric.L is None else metric.L.T
-    first = 0 if metric is None else metric.columns.start
+    m = factor.shape[1] if factor.size else columns.stop - columns.start
     fit_lines(
         np.ascontiguousarray(references),
         np.ascontiguousarray(queries),
-        (first, np.ascontiguousarray(factor)),
+        (columns.start, m, np.ascontiguousarray(factor)),
         np.ascontiguousarray(ids),
         np.ascontiguousarray(shares),
         ridge,

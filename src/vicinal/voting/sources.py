@@ -15,11 +15,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.spatial.distance import cdist
 from sklearn.utils import gen_batches
 
 from vicinal._typing import FloatArray, IndexArray
-from vicinal.kernels.cpu.metric_index import MetricIndex, SearchMetric, run_in_threads
+from vicinal.kernels.cpu.metric_index import SearchMetric, run_in_threads
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
 from vicinal.voting.forest import Forest, LeafRows
@@ -32,7 +31,7 @@ BATCH = 4096
 """Queries that are answered at a time, at most."""
 ENTRIES = 2**22
 """Row weights that are held at a time."""
-MEMORY_LIMIT = 2**28
+MEMORY_LIMIT = 2**30
 """Bytes that the prepared rows of one model may take."""
 MANY_NEIGHBORS = 1000
 """Nearest rows that are sorted, unless more of them are needed."""
@@ -170,12 +169,14 @@ class Committee:
         self._members = [member for member in members if member.vote not in apart]
         self._center = X.mean(axis=0)
         votes = _votes_by_metric(self._members)
-        self._projections = [Projection.of(metrics[q], self._center) for q in votes]
-        used = [SearchMetric(projection.columns, projection.L) for projection in self._projections]
-        self.keep = X.nbytes + MetricIndex.memory(len(X), used) <= memory_limit
+        projections = [Projection.of(metrics[q], self._center) for q in votes]
+        used = [SearchMetric(projection.columns, projection.L) for projection in projections]
+        left = memory_limit - X.nbytes
+        project = NearestRows.memory(len(X), used) <= left
+        self.keep = project or NearestRows.memory(len(X), used, project=False) <= left
         self._nearest = NearestRows(
             X, used, list(votes.values()), rows.weights,
-            prior_votes=rows.prior_votes, keep=self.keep,
+            prior_votes=rows.prior_votes, keep=self.keep, project=project,
         )  # fmt: skip
         in_leaves = [member for member in members if member.vote == LEAVES]
         self.forests = [
@@ -314,7 +315,7 @@ class Committee:
         winners : (q,) the class that won
         codes : (n,) the classes of the training rows
         """
-        if not self._projections:
+        if not self._members:
             weights = self.sparse_weights(queries)[0].toarray()
             weights[codes != winners[:, None]] = 0.0
             return np.asarray(
@@ -323,10 +324,10 @@ class Committee:
         counts = np.zeros(len(queries))
         shares = np.array([sum(vote.weight for vote in own) for own in self._nearest.votes])
         for label in np.unique(winners):
-            won, voters = winners == label, self.X[codes == label]
-            for share, projection in zip(shares / shares.sum(), self._projections, strict=True):
-                Z, references = projection.project(queries[won]), projection.project(voters)
-                counts[won] += share * effective_counts(cdist(Z, references, "sqeuclidean"))
+            won, voters = winners == label, np.flatnonzero(codes == label)
+            for q, share in enumerate(shares / shares.sum()):
+                distances = self._nearest.distances(q, queries[won], voters)
+                counts[won] += share * effective_counts(distances)
         return counts
 
 

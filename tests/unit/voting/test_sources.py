@@ -60,6 +60,25 @@ def test_the_limit_of_memory_and_batches_change_nothing(data, monkeypatch):
     assert_allclose(in_batches.predictions(queries), kept.predictions(queries), atol=1e-12)
 
 
+def test_rows_that_are_projected_once_give_the_same_answers(data, monkeypatch):
+    X, rows, metrics, queries = data
+    members = (*MEMBERS, Member("local linear", 20, 0.4, (0, 1, 2)))
+    differences = Committee(X, rows, metrics, members)
+    monkeypatch.setattr("vicinal.voting.nearest_rows.WIDE", 8)  # two of the four metrics are wider
+    kept = Committee(X, rows, metrics, members)
+    assert_allclose(kept.predictions(queries), differences.predictions(queries), atol=1e-10)
+    for limit in (X.nbytes + 5000, 0):  # too little for projected rows, too little for any
+        less = Committee(X, rows, metrics, members, limit)
+        assert less.keep == (limit > 0)
+        assert_array_equal(less.predictions(queries), differences.predictions(queries))
+    alone = np.concatenate([kept.predictions(query[None]) for query in queries])
+    assert_array_equal(alone, kept.predictions(queries))
+    for q, found in enumerate(kept._nearest.metrics):
+        near = (queries - X[:7, None])[:, :, found.columns] @ found.L.T  # (7, 20, m)
+        ours = kept._nearest.distances(q, queries, np.arange(7))
+        assert_allclose(ours, (near**2).sum(axis=2).T, rtol=1e-9)
+
+
 def test_a_row_that_may_not_vote_has_no_weight(data):
     X, rows, metrics, _ = data
     committee, own = Committee(X, rows, metrics, MEMBERS), np.arange(60)

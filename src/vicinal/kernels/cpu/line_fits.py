@@ -38,7 +38,7 @@ def _place(X, x, row, first, factor, z):
     """z (m,) ← L (X[row] - x), of the transposed factor (p', m); without one, the difference."""
     if factor.shape[0] == 0:
         for c in range(z.shape[0]):
-            z[c] = X[row, c] - x[c]
+            z[c] = X[row, first + c] - x[first + c]
         return
     for c in range(z.shape[0]):
         z[c] = 0.0
@@ -73,7 +73,14 @@ def _slope(R, mean, penalty, S, right):
     n = S.shape[0]
     S[:] = 0.0
     if m <= k:
-        for j in range(k):
+        whole = k - k % 4
+        for j in range(0, whole, 4):
+            r0, r1, r2, r3 = R[j], R[j + 1], R[j + 2], R[j + 3]
+            for a in range(m):
+                x0, x1, x2, x3 = r0[a], r1[a], r2[a], r3[a]
+                for b in range(a + 1):
+                    S[a, b] += x0 * r0[b] + x1 * r1[b] + x2 * r2[b] + x3 * r3[b]
+        for j in range(whole, k):
             for a in range(m):
                 for b in range(a + 1):
                     S[a, b] += R[j, a] * R[j, b]
@@ -99,12 +106,11 @@ def _slope(R, mean, penalty, S, right):
 def fit_lines(X, queries, metric, rows, shares, ridge, fitted):
     """fitted (q, k) ← what each of the rows (q, k) weighs in the value of the line at the query.
 
-    ``metric`` are the first of the features that it is about and its transposed factor (p', m),
-    empty for the features themselves; ``shares`` (q, k) are the weights of the regressions.
+    ``metric`` are the first of the features that it is about, its rank m and its transposed factor
+    (p', m), empty for the features themselves; ``shares`` (q, k) are those of the regressions.
     """
-    first, factor = metric
+    first, m, factor = metric
     k = rows.shape[1]
-    m = factor.shape[1] if factor.shape[0] else X.shape[1]
     R, mean = np.empty((k, m)), np.empty(m)
     S, right = np.empty((min(m, k), min(m, k))), np.empty(min(m, k))
     for i in range(rows.shape[0]):

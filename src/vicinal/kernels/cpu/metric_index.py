@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -44,13 +45,63 @@ class SearchMetric(NamedTuple):
     L: FloatArray | None
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """Rows in blocks of columns, each of them contiguous, so that a row is near to the next."""
+
+    values: FloatArray
+    n: int
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, X: FloatArray) -> Blocks:
+        """All columns of rows X (n, p) in one block, without a copy where X is contiguous."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        return cls(X.ravel(), len(X), (X.shape[1],))
+
+    @classmethod
+    def empty(cls, n: int, widths: Sequence[int]) -> Blocks:
+        """Blocks (n, width) to be filled."""
+        return cls(np.empty(n * sum(widths)), n, tuple(widths))
+
+    @property
+    def starts(self) -> IndexArray:
+        """The first column of each block, and the number of columns."""
+        return np.cumsum([0, *self.widths])
+
+    def block(self, columns: slice) -> tuple[FloatArray, slice]:
+        """The block (n, width) that columns lie in, and where they lie in it."""
+        starts = self.starts
+        b = int(np.searchsorted(starts, columns.start, "right")) - 1
+        start, stop = starts[b], starts[b + 1]
+        block = self.values[self.n * start : self.n * stop].reshape(self.n, -1)
+        return block, slice(columns.start - start, columns.stop - start)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """The blocks."""
+        return (self.block(slice(start, start + 1))[0] for start in self.starts[:-1])
+
+
 class _Axes(NamedTuple):
     """Maps of the samples, less their center, to coordinates in units of the codes."""
 
-    maps: FloatArray  # (M, r, p)
+    maps: list[FloatArray]  # (r, p') of the columns of each metric
+    columns: list[slice]
     units: FloatArray  # (M,) code units per unit of distance
     lengths: FloatArray  # (M,) Frobenius norms of the maps
     order_map: FloatArray  # (r', p) to the coordinates that rows are sorted by
+
+    @property
+    def starts(self) -> IndexArray:
+        """(M + 1,) the first axis of each metric in the list of all of them."""
+        return np.cumsum([0, *(len(axes) for axes in self.maps)])
+
+    def coordinates(self, deviations: FloatArray) -> FloatArray:
+        """(q, Σ r) of samples (q, p), less their center, under all metrics."""
+        found = [
+            deviations[:, own] @ axes.T for axes, own in zip(self.maps, self.columns, strict=True)
+        ]
+        return np.concatenate(found, axis=1)
 
 
 class MetricIndex:
@@ -58,7 +109,7 @@ class MetricIndex:
 
     Parameters
     ----------
-    X : (n, p) rows of float64, finite; must not change afterwards
+    X : (n, p) rows of float64, finite, or blocks of their columns; must not change afterwards
     metrics : the metrics
     offsets : (c + 1,) class c is ``X[offsets[c]:offsets[c + 1]]``; None: all are one class
     sort : whether to sort the rows into tiles, which takes longer than it saves few queries
@@ -77,29 +128,33 @@ class MetricIndex:
 
     def __init__(
         self,
-        X: FloatArray,
+        X: FloatArray | Blocks,
         metrics: Sequence[SearchMetric],
         offsets: IndexArray | None = None,
         *,
         sort: bool = True,
     ) -> None:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        offsets = np.array([0, len(X)]) if offsets is None else np.asarray(offsets)
-        self._center = X.mean(axis=0)
-        self._axes = _find_axes(X[:: max(1, len(X) // SAMPLE)] - self._center, metrics)
-        low, high = X.min(axis=0), X.max(axis=0)
+        if not isinstance(X, Blocks):
+            X = Blocks.of(X)
+        offsets = np.array([0, X.n]) if offsets is None else np.asarray(offsets)
+        parts = list(X)
+        self._center = np.concatenate([part.mean(axis=0) for part in parts])
+        step = max(1, X.n // SAMPLE)
+        sample = np.concatenate([part[::step] for part in parts], axis=1)
+        self._axes = _find_axes(sample - self._center, metrics)
+        low, high = (np.concatenate([f(part, axis=0) for part in parts]) for f in (np.min, np.max))
         self._reach = float(np.linalg.norm(np.maximum(high - self._center, self._center - low)))
         self._exact = _exact_metrics(X, metrics)
-        order = np.arange(len(X))
-        if sort and len(X) > _WIDTH:
+        order = np.arange(X.n)
+        if sort and X.n > _WIDTH:
             order = self._compact_order(X, offsets)
         self._codes = self._encode(X, *_tiles(order, offsets))
 
     @staticmethod
     def memory(n: int, metrics: Sequence[SearchMetric]) -> int:
         """Bytes that the codes of n rows take, about; the rows themselves are shared."""
-        widest = max((_rank(metric) for metric in metrics), default=0) + 3
-        return n * (8 + len(metrics) * (widest + 2 * 4 * widest // _WIDTH + 1))
+        axes = sum(_rank(metric) + 3 for metric in metrics)
+        return n * (8 + axes + 2 * 4 * axes // _WIDTH + 5 * len(metrics))
 
     def nearest(
         self,
@@ -121,67 +176,75 @@ class MetricIndex:
 
         queries = np.ascontiguousarray(queries)
         deviations = queries - self._center
-        M, r, p = self._axes.maps.shape
-        Z = (deviations @ self._axes.maps.reshape(M * r, p).T).reshape(-1, M, r)
-        check_reach(Z / self._axes.units[:, None], "queries")
+        axes, starts = self._axes, self._axes.starts
+        Z = axes.coordinates(deviations)
+        check_reach(Z / np.repeat(axes.units, np.diff(starts)), "queries")
         lengths = np.sqrt(np.einsum("qp,qp->q", deviations, deviations)) + self._reach
-        blurs = _ROUNDING * p * lengths[:, None] * self._axes.lengths
-        blurs += 2.0**-22 * np.sqrt(np.einsum("qmr,qmr->qm", Z, Z))
+        blurs = _ROUNDING * deviations.shape[1] * lengths[:, None] * axes.lengths
+        blurs += 2.0**-22 * np.sqrt(np.add.reduceat(Z**2, starts[:-1], axis=1))
         counts = np.array(ks)
         asked = Questions(
             queries,
             Z.astype(np.float32),
-            self._axes.units,
+            axes.units,
             blurs,
             np.full(len(queries), -1) if exclude is None else np.asarray(exclude, dtype=np.int64),
             counts,
             np.argsort(-counts, kind="stable"),
         )
-        shape = M, len(self._codes.class_tiles) - 1, len(queries), int(counts.max())
+        classes = len(self._codes.class_tiles) - 1
+        shape = len(axes.maps), classes, len(queries), int(counts.max())
         found = Neighbors(np.full(shape, np.inf), np.full(shape, -1, dtype=np.int64))
 
         def search_block(part: slice) -> None:
-            search(
-                self._exact,
-                self._codes,
-                asked.part(part),
-                found.distances[:, :, part],
-                found.ids[:, :, part],
-            )
+            own = found.distances[:, :, part].copy(), found.ids[:, :, part].copy()
+            search(self._exact, self._codes, asked.part(part), *own)
+            found.distances[:, :, part], found.ids[:, :, part] = own
 
         run_in_threads(search_block, list(gen_batches(len(queries), QUERIES)), threads)
         if shape[1] == 1:
             return Neighbors(found.distances[:, 0], found.ids[:, 0])
         return found
 
-    def _compact_order(self, X: FloatArray, offsets: IndexArray) -> IndexArray:
+    def _compact_order(self, X: Blocks, offsets: IndexArray) -> IndexArray:
         """(n,) the rows as cells of a k-d tree, one class after the other."""
         from vicinal.kernels.cpu.layout import compact_order  # imports Numba
 
-        Z = np.empty((len(X), len(self._axes.order_map)), dtype=np.float32)
-        for block in _blocks(*Z.shape):
-            Z[block] = (X[block] - self._center) @ self._axes.order_map.T
+        Z = np.zeros((X.n, len(self._axes.order_map)), dtype=np.float32)
+        for start, part in zip(X.starts, X, strict=False):
+            columns = slice(start, start + part.shape[1])
+            for block in _blocks(*Z.shape):
+                deviations = part[block] - self._center[columns]
+                Z[block] += deviations @ self._axes.order_map[:, columns].T
         return np.asarray(compact_order(Z, offsets))
 
-    def _encode(self, X: FloatArray, rows: IndexArray, class_tiles: IndexArray) -> Codes:
+    def _encode(self, X: Blocks, rows: IndexArray, class_tiles: IndexArray) -> Codes:
         from vicinal.kernels.cpu.metric_search import Codes, encode  # imports Numba
 
-        M, r, _ = self._axes.maps.shape
-        tiles = len(rows) // _WIDTH
+        starts = self._axes.starts
+        M, tiles = len(self._axes.maps), len(rows) // _WIDTH
         codes = Codes(
             rows,
             class_tiles,
-            np.empty((M, tiles, r, _WIDTH), dtype=np.int8),
-            np.empty((M, r, tiles), dtype=np.float32),
-            np.empty((M, r, tiles), dtype=np.float32),
+            starts,
+            np.empty(starts[-1] * tiles * _WIDTH, dtype=np.int8),
+            np.empty((M, tiles, _WIDTH), dtype=np.float32),
+            np.empty((starts[-1], tiles), dtype=np.float32),
+            np.empty((starts[-1], tiles), dtype=np.float32),
             np.empty((M, tiles), dtype=np.float32),
         )
-        U = np.empty((len(X), r), dtype=np.float32)
-        for q, axes in enumerate(self._axes.maps):
+        for q, (axes, columns) in enumerate(zip(self._axes.maps, self._axes.columns, strict=True)):
+            part, inside = X.block(columns)
+            U = np.empty((X.n, len(axes)), dtype=np.float32)
             for block in _blocks(*U.shape):
                 with np.errstate(over="ignore"):
-                    U[block] = (X[block] - self._center) @ axes.T
-            encode(U, rows, codes.codes[q], codes.low[q], codes.high[q], codes.errors[q])
+                    U[block] = (part[block, inside] - self._center[columns]) @ axes.T
+            own = slice(starts[q], starts[q + 1])
+            coded = codes.codes[own.start * tiles * _WIDTH : own.stop * tiles * _WIDTH]
+            encode(
+                U, rows, coded.reshape(tiles, len(axes), _WIDTH), codes.norms[q],
+                codes.low[own], codes.high[own], codes.errors[q],
+            )  # fmt: skip
         return codes
 
 
@@ -196,25 +259,25 @@ def _rank(metric: SearchMetric) -> int:
 def _find_axes(deviations: FloatArray, metrics: Sequence[SearchMetric]) -> _Axes:
     """Principal axes of a sample of rows (s, p), less their center, under every metric."""
     p = deviations.shape[1]
-    maps = [_codes_map(deviations, metric) for metric in metrics]
-    r = -(-max(len(axes) for axes, _ in maps) // 4) * 4  # compiled loops take 4 axes at a time
-    stacked = np.zeros((len(maps), r, p))
-    for q, (axes, _) in enumerate(maps):
-        stacked[q, : len(axes)] = axes
-    sums = np.einsum("mrp,mrs->ps", stacked, stacked)
+    found = [_codes_map(deviations, metric) for metric in metrics]
+    maps, columns = [axes for axes, _ in found], [metric.columns for metric in metrics]
+    sums = np.zeros((p, p))
+    for axes, own in zip(maps, columns, strict=True):
+        sums[own, own] += axes.T @ axes
     variances, axes = np.linalg.eigh(sums)
     root = np.sqrt(np.maximum(variances, 0.0))[:, None] * axes.T
     _, axes = np.linalg.eigh(_gram(deviations @ root.T))
     return _Axes(
-        stacked,
-        np.array([unit for _, unit in maps]),
-        np.sqrt(np.einsum("mrp,mrp->m", stacked, stacked)),
+        maps,
+        columns,
+        np.array([unit for _, unit in found]),
+        np.array([np.linalg.norm(axes) for axes in maps]),
         axes[:, ::-1][:, :ORDER_AXES].T @ root,
     )
 
 
 def _codes_map(deviations: FloatArray, metric: SearchMetric) -> tuple[FloatArray, float]:
-    """The map (r, p) from samples, less their center, to code units; and units per distance."""
+    """The map (r, p') from samples, less their center, to code units; and units per distance."""
     L = np.eye(_rank(metric)) if metric.L is None else metric.L
     Z = deviations[:, metric.columns] @ L.T
     variances, axes = np.linalg.eigh(_gram(Z))
@@ -223,9 +286,7 @@ def _codes_map(deviations: FloatArray, metric: SearchMetric) -> tuple[FloatArray
     spreads = np.quantile(np.abs(Z @ axes), 0.99, axis=0).max(initial=0.0)
     largest = spreads if spreads > 0 else np.abs(Z).max(initial=0.0)
     unit = 100.0 / largest if 1e-140 < largest < 1e140 else 1.0
-    mapped = np.zeros((axes.shape[1], deviations.shape[1]))
-    mapped[:, metric.columns] = unit * (axes.T @ L)
-    return mapped, unit
+    return _padded(unit * (axes.T @ L), axis=0), unit
 
 
 def _gram(Z: FloatArray) -> FloatArray:
@@ -234,13 +295,19 @@ def _gram(Z: FloatArray) -> FloatArray:
     return np.asarray(Z.T @ Z)
 
 
-def _exact_metrics(X: FloatArray, metrics: Sequence[SearchMetric]) -> ExactMetrics:
+def _exact_metrics(X: Blocks, metrics: Sequence[SearchMetric]) -> ExactMetrics:
     from vicinal.kernels.cpu.metric_search import ExactMetrics  # imports Numba
 
     factors = [np.empty((0, 0)) if m.L is None else _padded(m.L) for m in metrics]
     sizes = np.array([factor.size for factor in factors])
+    places = []
+    for metric in metrics:
+        block, inside = X.block(metric.columns)
+        first = metric.columns.start - inside.start
+        places.append((X.n * first + inside.start, block.shape[1]))
     return ExactMetrics(
-        X,
+        X.values,
+        np.array(places),
         np.concatenate([factor.ravel() for factor in factors]),
         np.cumsum(sizes) - sizes,
         np.array([metric.columns.start for metric in metrics]),
@@ -249,9 +316,11 @@ def _exact_metrics(X: FloatArray, metrics: Sequence[SearchMetric]) -> ExactMetri
     )
 
 
-def _padded(L: FloatArray) -> FloatArray:
-    """The factor (m, p'), filled up with zeros: compiled loops take 4 features at a time."""
-    return np.pad(L, ((0, 0), (0, -L.shape[1] % 4)))
+def _padded(L: FloatArray, axis: int = 1) -> FloatArray:
+    """The matrix, filled up with zeros along an axis: compiled loops take 4 places at a time."""
+    widths = [(0, 0), (0, 0)]
+    widths[axis] = (0, -L.shape[axis] % 4)
+    return np.pad(L, widths)
 
 
 def _tiles(order: IndexArray, offsets: IndexArray) -> tuple[IndexArray, IndexArray]:
