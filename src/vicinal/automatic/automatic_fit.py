@@ -244,14 +244,13 @@ class AutomaticFit:
         voters = self._samples.voters
         shares = np.array([judge.shares(scores, candidate) for candidate in candidates])
         predictions = probabilities(shares, voters.prior)
-        decisive = voters.decisiveness(predictions)
         if self._max_metrics is not None:
             asked = [None if c.vote == LEAVES else c.metric for c in candidates]
             most = max(1, self._max_metrics // len(self._folds))
-            left = with_few_metrics(predictions, voters.targets, decisive, asked, most)
+            left = with_few_metrics(predictions, voters.targets, voters.weights, asked, most)
             candidates = [candidates[i] for i in left]
             shares, predictions = shares[left], predictions[left]
-        weights = greedy_weights(predictions, voters.targets, decisive)
+        weights = greedy_weights(predictions, voters.targets, voters.weights)
         seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
         seats: dict[bool, list[MetricName]] = {False: [], True: []}  # metrics, and forests
         for candidate, _ in seated:
@@ -311,7 +310,7 @@ class AutomaticFit:
                 parts.append(fold.test)
                 left -= len(fold.test)
         predictions = probabilities(shares, voters.prior)
-        args = predictions, voters.targets, voters.decisiveness(predictions)
+        args = predictions, voters.targets, voters.weights
         for rows, others in zip(parts, cross_fitted_weights(*args, parts), strict=True):
             mean[rows] = np.tensordot(others, shares[:, rows], axes=1)
         return mean

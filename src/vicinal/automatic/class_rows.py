@@ -93,10 +93,6 @@ class ClassRows(VotingRows):
         """(2,) weighted sums of errors and of log-losses."""
         return _loss_sums(predictions, self)
 
-    def decisiveness(self, predictions: FloatArray) -> FloatArray:
-        """(n,) the row weights."""
-        return self.weights
-
     def rank(self, losses: FloatArray) -> IndexArray:
         """By error + 0.3 log-loss."""
         return np.argsort(losses[:, 0] + LOG_LOSS_WEIGHT * losses[:, 1], kind="stable")

@@ -27,11 +27,6 @@ from vicinal.voting.votes import GLOBAL_LINES, LINES, SLOPED, VoteName, all_aver
 STRATA = 10
 """Intervals between quantiles of the target that every fold has its share of, at most."""
 ROWS_PER_STRATUM = 10
-LEADING = 10
-"""Candidates, the best ones, by whose mean the rows are judged."""
-HEAVY_TAILS = 3.0
-"""Mean squared error by the square of the median error from which on large errors count less; that
-of normal errors is 2.2."""
 SKEWED = 1.0
 """Skewness from which on metrics are learned from normal scores of the targets."""
 
@@ -124,20 +119,6 @@ class NumberRows(TargetRows):
     def losses(self, predictions: FloatArray) -> FloatArray:
         """(1,) weighted sum of squared errors."""
         return np.array([np.sum(self.weights @ (predictions - self.targets) ** 2)])
-
-    def decisiveness(self, predictions: FloatArray) -> FloatArray:
-        """(n,) the row weights, times weights that fall with the error: 1 / (e + median e)².
-
-        e is the error of the mean of the first predictions. Otherwise the few rows of a skewed
-        target that nothing predicts well would decide alone. Where errors have no such tails, the
-        row weights are best as they are.
-        """
-        mean = predictions[:LEADING].mean(axis=0)
-        errors = np.sqrt(np.sum((mean - self.targets) ** 2, axis=1))
-        typical = float(np.median(errors))
-        if not float(np.mean(errors**2)) > HEAVY_TAILS * typical**2 > 0:
-            return self.weights
-        return np.asarray(self.weights * (typical / (errors + typical)) ** 2)
 
     def rank(self, losses: FloatArray) -> IndexArray:
         """Candidates in order of their squared error."""

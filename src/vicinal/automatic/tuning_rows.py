@@ -83,9 +83,6 @@ class TuningRows(Voters, Protocol):
     def losses(self, predictions: FloatArray) -> FloatArray:
         """(l,) weighted sums of the losses of predictions (n, c) for these rows."""
 
-    def decisiveness(self, predictions: FloatArray) -> FloatArray:
-        """(n,) what each row counts when a committee is chosen from predictions (k, n, c)."""
-
     def rank(self, losses: FloatArray) -> IndexArray:
         """Candidates of losses (k, l) from best to worst; the first wins ties."""
 
