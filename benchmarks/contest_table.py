@@ -145,23 +145,32 @@ def by_table(
     *,
     largest_is_best: bool,
 ) -> str:
-    """One line per table, the best result in bold; the mean over the tables that all have."""
+    """One line per table, the best result in bold; the mean over the tables that all have.
+
+    Tables of which the methods have no split in common are named below.
+    """
     shown = [m for m in contest.methods if np.isfinite(values[m]).any()]
     cells = factor * np.column_stack([values[m] for m in shown])
     keys = [(r["data"], r["method"], r["split"]) for r in records if "error" not in r]
-    rows = []
+    rows, left_out = [], []
     for table, row in zip(contest.tables, cells, strict=True):
+        n = len(common_splits(keys, table.name))
+        if n == 0:
+            left_out.append(table.name)
+            continue
         found = row[np.isfinite(row)]
-        best = (found.max() if largest_is_best else found.min()) if len(found) else np.nan
+        best = found.max() if largest_is_best else found.min()
         texts = ["" if np.isnan(v) else f"{v:.4g}" for v in row]
         marked = [f"**{t}**" if v == best else t for t, v in zip(texts, row, strict=True)]
-        n = len(common_splits(keys, table.name))
         rows.append([table.name, str(n), *marked])
     complete = cells[np.isfinite(cells).all(axis=1)]
     if largest_is_best and len(complete):
         texts = [f"{v:.2f}" for v in complete.mean(axis=0)]
         rows.append([f"mean of {len(complete)}", "", *texts])
-    return markdown(["table", "splits", *shown], rows)
+    shown_rows = markdown(["table", "splits", *shown], rows)
+    if not left_out:
+        return shown_rows
+    return f"{shown_rows}\n\nNot yet measured by all of these methods: {', '.join(left_out)}."
 
 
 def ranks(scores: dict[str, tuple[Means, int]]) -> str:
@@ -223,11 +232,13 @@ def seconds(contest: Contest, records: list[dict[str, Any]]) -> str:
     for r in records:
         if "seconds" in r:
             taken.setdefault((r["data"], r["method"]), []).append(r["seconds"])
+    methods = [m for m in contest.methods if any(method == m for _, method in taken)]
     rows = [
-        [t.name, *(f"{np.median(taken.get((t.name, m), [np.nan])):.1f}" for m in contest.methods)]
+        [t.name, *(f"{np.median(taken.get((t.name, m), [np.nan])):.1f}" for m in methods)]
         for t in contest.tables
+        if any(name == t.name for name, _ in taken)
     ]
-    return markdown(["table", *contest.methods], rows).replace("nan", "")
+    return markdown(["table", *methods], rows).replace("nan", "")
 
 
 def draw_calibration(records: list[dict[str, Any]], path: Path) -> None:
