@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import inspect
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ from vicinal.cli.serve import serve
 EXPECTED: tuple[type[BaseException], ...] = (typer.BadParameter.__mro__[2], typer.Exit, typer.Abort)
 """What typer handles; the first is ClickException, which has moved between its versions."""
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+UNREAD = 141  # 128 + SIGPIPE: what most programs end with where `| head` has seen enough
 
 
 class Commands(TyperGroup):
@@ -34,12 +36,14 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a pipe without a reader is noticed here, not by the interpreter
+            return result
         except KeyboardInterrupt as interrupt:
             _end(str(interrupt) or "interrupted; nothing was written", INTERRUPTED)
         except (ValueError, ImportError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # the reader of the pipe has gone; nobody wants to hear of it
+                _end_quietly()
             _end(f"error: {error}", 1)
         except EXPECTED:
             raise
@@ -57,6 +61,12 @@ class Commands(TyperGroup):
 def _end(message: str, code: int) -> None:
     print(visible(message), file=sys.stderr)
     raise typer.Exit(code)
+
+
+def _end_quietly() -> None:
+    """End where the reader of the pipe has gone: nobody wants to hear of it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
+    raise typer.Exit(UNREAD)
 
 
 def _flowing(text: str) -> str:
@@ -124,5 +134,5 @@ def about(
 
     vicinal demo
 
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 output no longer read.
     """

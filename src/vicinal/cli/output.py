@@ -71,6 +71,14 @@ class Output:
             print(text.encode("utf-8", errors="backslashreplace").decode("utf-8"))
 
 
+class _PipedConsole(Console):
+    """A console that leaves it to the caller what happens when nobody reads its output."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again, which is being handled."""
+        raise
+
+
 @contextmanager
 def remarked_warnings(output: Output) -> Iterator[None]:
     """Warnings as remarks, at the end."""
@@ -118,7 +126,7 @@ def percent(share: float) -> str:
 
 def _console(stream: TextIO) -> Console:
     width = None if stream.isatty() else PIPE_WIDTH
-    return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+    return _PipedConsole(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
 class ProgressBar:

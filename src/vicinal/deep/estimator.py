@@ -288,7 +288,7 @@ class DeepANNRegressor(RegressorMixin, NeighborNetwork):
     >>> from vicinal.deep import DeepANNRegressor
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> y = np.sin(6 * X[:, 0])
-    >>> model = DeepANNRegressor(max_epochs=20, random_state=0, device="cpu").fit(X, y)
+    >>> model = DeepANNRegressor(max_epochs=40, random_state=0, device="cpu").fit(X, y)
     >>> model.score(X, y) > 0.95
     True
     """

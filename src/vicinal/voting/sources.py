@@ -164,7 +164,7 @@ class Committee:
         n_features: int | None = None,
     ) -> None:
         self.X, self.rows, self.calibration = X, rows, calibration
-        self._metrics = metrics
+        self._metrics, self._all_members = metrics, members
         apart = (LEAVES, *GLOBAL_LINES)
         self._members = [member for member in members if member.vote not in apart]
         self._center = X.mean(axis=0)
@@ -257,7 +257,7 @@ class Committee:
     @cached_property
     def mean_metric(self) -> FloatArray:
         """M (p, p), the mean of the members' metrics: :func:`mean_metric`."""
-        return mean_metric(self.X, self._metrics, self._members)
+        return mean_metric(self.X, self._metrics, self._all_members)
 
     def neighbors(
         self, queries: FloatArray, weights: csr_array, k: int, own_rows: IndexArray | None = None
@@ -347,7 +347,7 @@ def mean_metric(X: FloatArray, metrics: FloatArray, members: Sequence[Member]) -
     """(p, p) mean of the members' metrics (q, m, p), each divided by its mean squared distance.
 
     The mean squared distance is that of two of the rows X (n, p). A single metric stays as it is;
-    forests have none.
+    forests have none, and those of lines through all rows count only where no neighbors vote.
     """
     if len(metrics) == 1:
         return np.asarray(metrics[0].T @ metrics[0])
@@ -355,6 +355,7 @@ def mean_metric(X: FloatArray, metrics: FloatArray, members: Sequence[Member]) -
     mean = np.zeros((deviations.shape[1],) * 2)
     covariance = deviations.T @ deviations / len(deviations)
     members = [member for member in members if member.vote != LEAVES]
+    members = [member for member in members if member.vote not in GLOBAL_LINES] or members
     for member in members:
         for L in metrics[list(member.metrics)]:
             spread = 2.0 * np.sum((L @ covariance) * L)

@@ -159,7 +159,7 @@ def test_class_mean_knn_is_that_of_a_fit_with_these_rows(rule):
 
 def test_class_mean_knn_refuses_what_cannot_vote():
     knn = vc.ClassMeanKNN(3, rule="vote").fit(X[:5], Y[:5])
-    for rows, message in ([0, 1, 2], "cannot vote"), (range(5), "nobody left"), ([5], "0 to 4"):
+    for rows, message in ([0, 1, 2], "cannot vote"), (range(5), "none left"), ([5], "0 to 4"):
         with pytest.raises(ValueError, match=message):
             knn.forget_rows(list(rows))
     with pytest.raises(ValueError, match="labels of type"):

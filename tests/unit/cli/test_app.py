@@ -65,6 +65,23 @@ def test_the_program_in_a_pipe_is_quiet_and_speaks_json(folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("words", [["info", "m.vicinal"], ["predict", "m.vicinal", "train.csv"]])
+def test_output_that_nobody_reads_ends_as_after_sigpipe(words, folder):
+    """Whether the text is printed by rich or written as a table."""
+    fit = ["fit", "train.csv", "--target", "grows", "--method", "gmml", "--out", "m.vicinal"]
+    assert subprocess.run([*PROGRAM, *fit], capture_output=True, check=False).returncode == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*PROGRAM, *words], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert done.returncode == 141
+    assert "Error" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_real_ctrl_c_leaves_a_complete_model(folder):
     """SIGINT in the middle of a fit that would take minutes."""
     rng = np.random.default_rng(0)

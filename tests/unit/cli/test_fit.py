@@ -231,8 +231,9 @@ def test_the_page_gets_the_names_and_the_held_out_rows(folder, run, monkeypatch)
     assert run("fit", "train.csv", *COLUMNS, *words).exit_code == 0
     assert (folder / "r.html").read_text() == "page"
     assert len(seen["ids"]) == len(set(seen["ids"])) == 100
-    assert seen["feature_names"][:3] == ["height", "height=(missing)", "width"]
-    assert len(seen["X"]) + len(seen["X_test"]) == 100
+    names = list(seen["X"].encoder.get_feature_names_out())
+    assert names[:3] == ["height", "height=(missing)", "width"]
+    assert len(seen["X"].X) + len(seen["X_test"].X) == 100
     assert set(seen["y_test"]) <= {"well", "poorly"}
     assert seen["provenance"]["Seed"] == "0"
     assert any(line.startswith("planet: dropped") for line in seen["provenance"]["Columns"])

@@ -18,7 +18,7 @@ def iris():
 
 @pytest.fixture(scope="module")
 def learner(iris):
-    return vc.ANN(n_components=2).fit(*iris)
+    return vc.ANN(n_components=2, max_iter=500).fit(*iris)
 
 
 class OnDevice:
@@ -47,14 +47,14 @@ def test_transform_and_fit_transform(iris, learner):
     for tensor in tensors_of(X):
         assert_array_equal(learner.transform(tensor), learner.transform(X))
     graph = torch.as_tensor(X).requires_grad_()
-    Z = vc.ANN(n_components=2).fit_transform(graph, torch.as_tensor(y))
+    Z = vc.ANN(n_components=2, max_iter=500).fit_transform(graph, torch.as_tensor(y))
     assert_array_equal(Z, learner.transform(X))
 
 
 def test_set_output(iris, learner):
     pytest.importorskip("pandas")
     graph = torch.as_tensor(iris[0]).requires_grad_()
-    framed = vc.ANN(n_components=2).set_output(transform="pandas").fit(*iris)
+    framed = vc.ANN(n_components=2, max_iter=500).set_output(transform="pandas").fit(*iris)
     assert_array_equal(framed.transform(graph).to_numpy(), learner.transform(iris[0]))
 
 

@@ -173,9 +173,9 @@ def test_saved_and_loaded(tmp_path):
 
 
 @pytest.mark.parametrize("learner", [vc.MLKR(max_iter=2), vc.NeighborRegressor()])
-def test_a_report_says_that_it_is_about_classes(learner, tmp_path):
+def test_a_report_says_which_models_of_numbers_it_is_about(learner, tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
     learner.fit(X, y)
-    with pytest.raises(TypeError, match="about classes"):
+    with pytest.raises(TypeError, match="about ANNRegressor, not about"):
         vc.report(learner, X, y, path=tmp_path / "report.html")
