@@ -75,6 +75,8 @@ NUMBERS: dict[str, Callable[[], str]] = {
     "search-speedup": lambda: whole(
         found("search.txt", r"(?s)german.*?GridSearchCV, grid, cold: ([\d.]+)x.*?wine")
     ),
+    "letter": lambda: found("deep/letter.md", r"^Its test accuracy: \*\*(.+ %)\*\*"),
+    "letter-settings": lambda: found("deep/letter.md", r"(`DeepANN\(.+\)`)"),
     "first-fit": lambda: whole(found("framework.txt", r"empty cache: ([\d.]+) s")),
 }
 
