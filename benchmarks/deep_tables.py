@@ -44,6 +44,7 @@ def write(contest: Contest) -> None:
     shown = [
         "Accuracy in percent, mean over the splits that the three methods have",
         by_table(contest, records, accuracy, 100, largest_is_best=True),
+        f"The largest data sets of the paper are left out: {', '.join(sorted(LARGE))}.",
         "Accuracy and log-loss over the tables",
         margins(pairs(contest, records, "accuracy", OURS), OURS),
         ratios(pairs(contest, records, "log_loss", OURS), OURS),
@@ -54,7 +55,11 @@ def write(contest: Contest) -> None:
         "Seconds to fit, one core, median; other work ran beside some of the fits",
         seconds(contest, records),
     ]
-    page = "\n\n".join([f"# {contest.title}", *shown, *more, *failures])
+    origin = (
+        "Made by `python benchmarks/deep_tables.py table` from `results/deep/tables.jsonl` and "
+        "`results/classes.jsonl`."
+    )
+    page = "\n\n".join([f"# {contest.title}", origin, *shown, *more, *failures])
     (contest.results.parent / "tables.md").write_text(page + "\n", encoding="utf-8")
     fill_section(ROOT / "docs" / "deep.md", "deep-tables", "\n\n".join(shown))
 
