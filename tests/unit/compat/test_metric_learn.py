@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vicinal as vc
 import vicinal.compat.metric_learn as ml
+from vicinal.compat.metric_learn.starts import starting_components, starting_metric
 
 X, Y = load_iris(return_X_y=True)
 X = np.unique(X, axis=0)  # no two samples are equal
@@ -442,8 +443,6 @@ def test_nca_and_mlkr_go_down_from_metric_learns_start():
 
     for init in ("identity", "pca", 0.1 * np.eye(2, 4)):
         model = ml.NCA(init, n_components=2, max_iter=30).fit(X, Y)
-        from vicinal.compat.metric_learn.starts import starting_components
-
         assert nca_loss(model.components_) < nca_loss(starting_components(init, 2, X, Y, None))
     start = 0.1 * np.eye(4)
     kept = ml.NCA(init=start).fit(X[Y == 0], Y[Y == 0])  # one class: nothing to learn
@@ -454,8 +453,7 @@ def test_nca_and_mlkr_go_down_from_metric_learns_start():
 
 
 def test_automatic_starts_are_metric_learns():
-    from vicinal.compat.metric_learn.starts import starting_components as start
-
+    start = starting_components
     assert_array_equal(start("auto", 4, X, Y, None), np.eye(4))
     assert_array_equal(start("auto", 2, X, Y, None), start("lda", 2, X, Y, None))
     assert_array_equal(start("auto", 3, X, Y, 0), start("pca", 3, X, Y, 0))
@@ -543,6 +541,10 @@ def test_covariance_prior_is_that_of_the_distinct_samples():
     expected = np.linalg.inv(np.cov(X[np.unique(PAIRS[SIGNS > 0])].T))
     assert_allclose(alone.get_mahalanobis_matrix(), expected, rtol=1e-6)
     assert model.n_iter_ >= 1
+    repeated = starting_metric(
+        "covariance", X[[0, 0, 0, *range(len(X))]], None, "init", definite=True
+    )
+    assert_allclose(repeated, np.linalg.inv(np.cov(np.unique(X, axis=0).T)))
 
 
 def test_scml_reaches_the_minimum_of_metric_learns_objective():

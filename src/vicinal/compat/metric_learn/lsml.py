@@ -12,7 +12,7 @@ from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _Quadruple
 from vicinal.compat.metric_learn.constraints import drawn_quadruplets
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
 from vicinal.compat.metric_learn.starts import starting_metric
-from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_indices
+from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_rows
 from vicinal.learners import lsml as native
 
 TOL_SCALE = 1e-3
@@ -22,7 +22,7 @@ TOL_SCALE = 1e-3
 def _learn(
     estimator: LSML | LSML_Supervised, quadruplets: FloatArray, weights: ArrayLike | None
 ) -> None:
-    X, indices = as_indices(quadruplets)
+    X, indices = as_rows(quadruplets)
     A0 = starting_metric(estimator.prior, X, estimator.random_state, "prior", definite=True)
     learner = native.LSML(
         A0,

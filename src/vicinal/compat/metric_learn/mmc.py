@@ -15,7 +15,7 @@ from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _PairsClas
 from vicinal.compat.metric_learn.constraints import drawn_pairs
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
 from vicinal.compat.metric_learn.starts import starting_metric
-from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_indices
+from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_rows
 from vicinal.learners import mmc as native
 
 TOL_SCALE = 1e-3
@@ -23,7 +23,7 @@ TOL_SCALE = 1e-3
 
 
 def _learn(estimator: MMC | MMC_Supervised, pairs: FloatArray, y: LabelArray) -> None:
-    X, indices = as_indices(pairs)
+    X, indices = as_rows(pairs)
     A0 = starting_metric(estimator.init, X, estimator.random_state, "init", definite=False)
     learner = native.MMC(
         diagonal=estimator.diagonal,

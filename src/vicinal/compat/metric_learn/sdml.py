@@ -16,7 +16,7 @@ from vicinal.compat.metric_learn.base_metric import MahalanobisMixin, _PairsClas
 from vicinal.compat.metric_learn.constraints import drawn_pairs
 from vicinal.compat.metric_learn.deprecated import DEPRECATED, renamed
 from vicinal.compat.metric_learn.starts import starting_metric
-from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_indices
+from vicinal.compat.metric_learn.tuple_input import Preprocessor, as_rows
 from vicinal.exceptions import warn_user
 from vicinal.learners import sdml as native
 
@@ -27,7 +27,7 @@ def _learn(estimator: SDML | SDML_Supervised, pairs: FloatArray, y: LabelArray) 
     d = pairs.shape[2]
     if d < 2:
         raise ValueError(f"Cannot fit SDML with {d} feature(s)")
-    X, indices = as_indices(pairs)
+    X, indices = as_rows(pairs)
     A0 = starting_metric(estimator.prior, X, estimator.random_state, "prior", definite=True)
     gaps = pairs[:, 0] - pairs[:, 1]
     P = (gaps.T * y) @ gaps

@@ -78,12 +78,12 @@ def _given_components(init: ArrayLike, m: int, d: int) -> FloatArray:
 def starting_metric(
     given: str | ArrayLike, X: FloatArray, seed: Seed, name: str, *, definite: bool
 ) -> FloatArray:
-    """M (d, d) to start from, or the prior, of distinct samples X (n, d).
+    """M (d, d) to start from, or the prior, of samples X (n, d).
 
     Parameters
     ----------
     given : {"identity", "covariance", "random"} or array of shape (d, d)
-        "covariance" is the inverse covariance of X.
+        "covariance" is the inverse covariance of X, in which equal samples count once.
     seed : for "random"
     name : of the parameter
     definite : whether a singular matrix is an error
@@ -118,7 +118,7 @@ def starting_metric(
 
 
 def _inverse_covariance(X: FloatArray, name: str, *, definite: bool) -> FloatArray:
-    covariance = np.atleast_2d(np.cov(X, rowvar=False))
+    covariance = np.atleast_2d(np.cov(np.unique(X, axis=0), rowvar=False))
     if not is_definite(covariance):
         if definite:
             raise LinAlgError(

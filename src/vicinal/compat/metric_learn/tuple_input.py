@@ -129,6 +129,16 @@ def check_pair_labels(y: LabelArray) -> None:
         )
 
 
+def as_rows(tuples: FloatArray) -> tuple[FloatArray, IndexArray]:
+    """X, the samples of all tuples (t, size, d) one below the other, and the tuples as row indices.
+
+    For learners that look at nothing but the differences within tuples: to find the samples that
+    occur in several of them takes as long as some of these learners do.
+    """
+    t, size, d = tuples.shape
+    return tuples.reshape(t * size, d), np.arange(t * size).reshape(t, size)
+
+
 def as_indices(tuples: FloatArray) -> tuple[FloatArray, IndexArray]:
     """X (n, d), the distinct samples, and the tuples as row indices of it (t, size).
 
