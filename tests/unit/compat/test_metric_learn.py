@@ -452,6 +452,15 @@ def test_nca_and_mlkr_go_down_from_metric_learns_start():
     assert_allclose(mlkr.components_, native.components_)
 
 
+def test_nca_ends_where_its_sum_of_probabilities_settles():
+    two, y = X[Y < 2], Y[Y < 2]  # separable: J = n − Σ p falls to zero, and no decrease is small
+    steps = [ml.NCA(max_iter=1000, tol=tol).fit(two, y).n_iter_ for tol in (1e-2, 1e-6, None)]
+    assert 1 <= steps[0] < steps[1] < steps[2] < 40
+    native = vc.NCA(init="identity", max_iter=1000, tol=1e-12).fit(two, y)
+    assert native.n_iter_ > 2 * steps[2]
+    assert native.history_[steps[2]] < 1e-5
+
+
 def test_automatic_starts_are_metric_learns():
     start = starting_components
     assert_array_equal(start("auto", 4, X, Y, None), np.eye(4))

@@ -14,9 +14,10 @@ from vicinal.compat.metric_learn.run_log import printed_run
 from vicinal.compat.metric_learn.starts import check_rank, starting_components
 from vicinal.compat.metric_learn.tuple_input import Preprocessor
 from vicinal.learners import nca as native
+from vicinal.learners.descent import FitCallback, FitProgress
 
-TOL = 1e-7
-"""Relative decrease of n − Σ p per iteration; SciPy asks for 2e-9 of Σ p, which is far larger."""
+TOL = 2.2e-9
+"""What SciPy's L-BFGS-B takes where no tolerance is given."""
 
 
 class NCA(TransformerMixin, MahalanobisMixin):
@@ -31,7 +32,8 @@ class NCA(TransformerMixin, MahalanobisMixin):
     max_iter : int, default=100
         Iterations.
     tol : float, default=None
-        Stop at this relative decrease of the objective per iteration; None is 1e-7.
+        Stop at this relative increase of Σ p, the expected number of right samples, per iteration;
+        None is 2.2e-9, as in SciPy.
     verbose : bool, default=False
         Whether to print every iteration.
     preprocessor : array-like or callable, default=None
@@ -73,7 +75,35 @@ class NCA(TransformerMixin, MahalanobisMixin):
         tol = TOL if self.tol is None else self.tol
         with printed_run(type(self).__name__, self.verbose, lambda J: n_used - J) as report:
             learner = native.NCA(
-                n_components=m, init=start, max_iter=self.max_iter, tol=tol, callback=report
+                n_components=m,
+                init=start,
+                max_iter=self.max_iter,
+                tol=tol,
+                callback=_Settled(n_used, tol, report),
             )
             self._learn(learner, lambda: learner.fit(samples, labels))
         return self
+
+
+class _Settled:
+    """A callback that ends a run where Σ p rises by less than ``tol`` of itself, as SciPy does.
+
+    The learner's own rule looks at J = n − Σ p, which may fall to zero: of that, no decrease is
+    ever small.
+
+    Parameters
+    ----------
+    n : how many samples have a p
+    tol : relative increase per iteration
+    report : called before, or None
+    """
+
+    def __init__(self, n: int, tol: float, report: FitCallback | None) -> None:
+        self._n, self._tol, self._report = n, tol, report
+        self._latest = np.inf
+
+    def __call__(self, progress: FitProgress) -> bool:
+        if self._report is not None:
+            self._report(progress)
+        gained, self._latest = self._latest - progress.objective, progress.objective
+        return gained <= self._tol * max(self._n - progress.objective, 1.0)
