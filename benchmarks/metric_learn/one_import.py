@@ -304,7 +304,9 @@ def main():
         "method's own problem at the metric found: lower is better. Then the seconds that the "
         "learner of `vicinal` takes to a value as low as metric-learn's: from metric-learn's own "
         "start, the identity, where the problem is not convex or the start is a parameter, and "
-        "from ours. NCA and MLKR have many minima: the two starts lead to different ones."
+        "from ours. NCA and MLKR have many minima: the two starts lead to different ones. "
+        f"There were {os.getloadavg()[2]:.1f} processes at work on the machine (mean of 15 "
+        "minutes): its seconds vary with what else uses the caches, most where arrays are n×n."
     )
     versions = (
         f"metric-learn 0.7.0 with {', '.join(theirs['versions'])}; "
