@@ -119,7 +119,8 @@ def compare(
         require_column(table, name, option)
     roles = ColumnRoles(target, None, group, kinds=kinds)
     comparison = Comparison(table[table[target].notna()], roles, seed)
-    folds = comparison.folds(splits)
+    with remarked_warnings(output):
+        folds = comparison.folds(splits)
     trials: dict[str, list[MethodTrial]] = {name: [] for name in names}
     interrupted = False
     try:

@@ -140,7 +140,8 @@ def _shown_name(value: object) -> str:
 def run_fit(request: FitRequest, output: Output) -> None:
     """Fit, write and tell; KeyboardInterrupt with a message after the best so far is written."""
     deadline = Deadline.after(request.max_time)
-    parts = _read(request, output)
+    with remarked_warnings(output):
+        parts = _read(request, output)
     _tell_plan(parts, output)
     fitted = _fit(request, parts.train, _shortened(deadline, parts.test, request.refit))
     judged = None
@@ -165,8 +166,7 @@ def run_fit(request: FitRequest, output: Output) -> None:
 
 
 def _read(request: FitRequest, output: Output) -> Parts:
-    with remarked_warnings(output):
-        table = _read_training(request, output)
+    table = _read_training(request, output)
     for name, option in (
         (request.target, "--target"),
         (request.id_column, "--id"),
@@ -182,8 +182,7 @@ def _read(request: FitRequest, output: Output) -> Parts:
     _check_task(request, task)
     if request.test is not None:
         train = prepare_training(known, request.roles, task)
-        with remarked_warnings(output):
-            test = read_table(request.test, request.roles.names, request.reading)
+        test = read_table(request.test, request.roles.names, request.reading)
         require_column(test, request.target, "--test")
         test = test[test[request.target].notna()]
         for text in check_test(train, test, request.roles):
@@ -397,6 +396,9 @@ def check_test(train: TrainingTable, test: pd.DataFrame, roles: ColumnRoles) -> 
     try:
         if len(test) == 0:
             raise TableError(f"no row has a class in {roles.target!r}")
+        if train.task == "classification" and not _has_known_class(test[roles.target], train):
+            shown = ", ".join(map(repr, train.classes[:5].astype(str).tolist()))
+            raise TableError(f"no row of {roles.target!r} has a class of that one, such as {shown}")
         columns = NamedColumns.of(train.encoder)
         encoded = train.encoder.encode(columns.select(test))
     except TableError as error:
@@ -406,6 +408,10 @@ def check_test(train: TrainingTable, test: pd.DataFrame, roles: ColumnRoles) -> 
         "taken as no known one"
         for name, levels in encoded.unseen.items()
     ]
+
+
+def _has_known_class(column: pd.Series, train: TrainingTable) -> bool:
+    return any(label is not None for label in labels_like(column, train.classes))
 
 
 def _judged(fitted: Fitted, test: pd.DataFrame, deadline: Deadline) -> Document | None:

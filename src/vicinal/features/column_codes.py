@@ -18,6 +18,7 @@ from vicinal.features.table_values import (
     Column,
     NumberFormat,
     parse_date,
+    shortest_number,
 )
 
 LARGEST = 1e30
@@ -235,7 +236,7 @@ def days_of(column: Column, form: str) -> FloatArray:
     """(n,) days since 1970, with NaN where missing; TableError where a value is not a date."""
     if column.values.dtype.kind == "M":
         return (column.values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-    if column.values.dtype.kind == "f":
+    if column.values.dtype.kind == "f" and not form:
         return column.values
     texts = column.texts()
     values: dict[str, float] = {MISSING: np.nan}
@@ -262,9 +263,15 @@ def in_period(days: FloatArray, period: str) -> FloatArray:
 
 
 def level_codes(column: Column, levels: Sequence[str]) -> IndexArray:
-    """(n,) indices of levels; their number where a value is not one of them."""
+    """(n,) indices of levels; their number where a value is not one of them.
+
+    Where all levels are numbers, other ways of writing one of them mean the same: 1.50 is 1.5.
+    """
     index = {level: code for code, level in enumerate(levels)}
     texts = column.texts().tolist()
+    others = set(texts) - set(index)
+    if others and all(shortest_number(level) == level for level in levels if level != MISSING):
+        index |= {text: index[n] for text in others if (n := shortest_number(text)) in index}
     return np.array([index.get(text, len(levels)) for text in texts], dtype=np.intp)
 
 

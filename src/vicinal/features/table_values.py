@@ -23,10 +23,11 @@ MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "."
 """What stands for a missing value among numbers and dates; elsewhere only the empty text does."""
 MAX_DENSE_BYTES = 2**32
 LEADING_ZERO = re.compile(r"[-+]?0\d")
+PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
 ISO_DATE = "ISO 8601"
 DATE_FORMATS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%b-%Y", "%b-%Y", "%d %B %Y")
 DATE_START = re.compile(
-    r"\d{4}-\d|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{4}/\d|(\d{1,2}[- ])?[A-Z][a-z]{2}"
+    r"\d{4}-\d|(19|20)\d{6}$|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{4}/\d|(\d{1,2}[- ])?[A-Z][a-z]{2}"
 )
 
 Cells: TypeAlias = LabelArray
@@ -268,6 +269,12 @@ def cell_text(cell: object) -> str:
 def _number_text(cell: Any) -> str:
     is_integral = isinstance(cell, float | np.floating) and float(cell).is_integer()
     return str(int(cell)) if is_integral else str(cell)
+
+
+def shortest_number(text: str) -> str | None:
+    """The text that a number has in a column of numbers: "1.5" for "1.50"; None of other texts."""
+    is_number = PLAIN_NUMBER.fullmatch(text) is not None
+    return _number_text(float(text)) if is_number else None
 
 
 def _library(X: object) -> str:

@@ -243,6 +243,10 @@ def _typed_column(
         present = pc.if_else(missing, None, trimmed)
         has_codes = pc.any(pc.match_substring_regex(present, LEADING_ZERO)).as_py()
         found = None if has_codes and options.numbers is None else _numbers(present, separator)
+        if found is None and options.numbers is not None:
+            found = _truth(present)
+        elif found is not None and pa.types.is_floating(found.type):
+            _warn_of_commas(present, options, name)
         if found is not None:
             return found.to_pandas()
     if name not in options.as_text:
@@ -259,6 +263,16 @@ def _warn_of_merged(
         warn_user(
             f"column {name!r}: {merged} value(s) differ from others only in white space, and are "
             "taken as the same",
+            TableWarning,
+        )
+
+
+def _warn_of_commas(texts: pa.ChunkedArray, options: ReadOptions, name: str) -> None:
+    marked = pc.filter(texts, pc.fill_null(pc.match_substring(texts, ","), False))
+    if len(marked) and options.numbers is None:
+        warn_user(
+            f"column {name!r}: its commas were read as decimal marks, {marked[0]} as "
+            f"{str(marked[0]).replace(',', '.')}",
             TableWarning,
         )
 
@@ -281,10 +295,18 @@ def _fractions(texts: pa.ChunkedArray, separator: str) -> pa.ChunkedArray | None
     try:
         numbers = pc.cast(texts, pa.float64())
     except pa.ArrowInvalid:
-        if set(pc.unique(texts).to_pylist()[:7]) <= {"True", "False", "true", "false"}:
-            return pc.equal(pc.utf8_lower(texts), "true") if not texts.null_count else None
+        truth = _truth(texts)
+        if truth is not None:
+            return truth if not texts.null_count else None
         if separator == "," or not pc.all(pc.match_substring_regex(texts, WITH_COMMA)).as_py():
             return None
         return _fractions(pc.replace_substring(texts, ",", "."), ",")
     is_whole = pc.all(pc.match_substring_regex(texts, r"^[-+]?\d+$")).as_py()
     return None if is_whole else numbers  # integers beyond 64 bits are names
+
+
+def _truth(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Truth values, or none where the text is missing; None where some text is another one."""
+    if set(pc.unique(texts).drop_null().to_pylist()[:7]) <= {"True", "False", "true", "false"}:
+        return pc.equal(pc.utf8_lower(texts), "true")
+    return None

@@ -16,7 +16,7 @@ from vicinal.exceptions import TableError, TableWarning, warn_user
 from vicinal.features.column_codes import DroppedCode
 from vicinal.features.column_encoding import ColumnKind, ColumnPlanner
 from vicinal.features.table_encoder import EncodedSamples, TableEncoder
-from vicinal.features.table_values import MISSING, cell_text, read_columns
+from vicinal.features.table_values import MISSING, cell_text, read_columns, shortest_number
 from vicinal.validation.out_of_fold import Rows
 
 Task: TypeAlias = Literal["classification", "regression"]
@@ -116,7 +116,9 @@ def class_labels(column: pd.Series) -> NDArray[np.generic]:
 def labels_like(column: pd.Series, classes: NDArray[np.generic]) -> NDArray[np.generic]:
     """The labels (n,) of another table as those of `classes`, None where they are none of these."""
     known = {str(label): label for label in classes.tolist()}
-    return np.array([known.get(_one_space(text)) for text in as_texts(column)], dtype=object)
+    texts = [_one_space(text) for text in as_texts(column)]
+    found = [known.get(text, known.get(shortest_number(text))) for text in texts]
+    return np.array(found, dtype=object)
 
 
 def _one_space(text: str) -> str:

@@ -245,6 +245,7 @@ def test_the_page_gets_the_names_and_the_held_out_rows(folder, run, monkeypatch)
         ({"drop": "width"}, "missing column(s) 'width'"),
         ({"width": "12 kg"}, "column 'width' holds numbers, but 20"),
         ({"grows": None}, "no row has a class in 'grows'"),
+        ({"grows": "so so"}, "no row of 'grows' has a class of that one, such as 'poorly', 'well'"),
     ],
 )
 def test_a_test_table_that_does_not_fit_is_refused_before_the_work(
@@ -256,6 +257,17 @@ def test_a_test_table_that_does_not_fit_is_refused_before_the_work(
     result = run("fit", "train.csv", *COLUMNS, "--test", "test.parquet")
     assert result.exit_code == 1
     assert f"the test table does not fit the training table: {message}" in result.stderr
+
+
+def test_labels_that_are_merged_are_said_in_one_line(folder, run, plants):
+    labels = plants["grows"].replace("well", "very well")
+    labels[labels == "very well"] = ["very  well", *labels[labels == "very well"][1:]]
+    plants.assign(grows=labels).to_csv("train.csv", index=False)
+    for command in (["fit", "--method", "plain"], ["compare", "--methods", "plain"]):
+        result = run(command[0], "train.csv", "--target", "grows", *command[1:])
+        assert result.exit_code == 0
+        (line,) = [text for text in result.stderr.splitlines() if "white space" in text]
+        assert line.startswith("note: target 'grows': 1 label(s) differ")
 
 
 def test_unseen_categories_of_a_test_table_are_said(folder, run, plants):

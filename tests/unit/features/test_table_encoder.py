@@ -230,3 +230,31 @@ def test_periods_are_dates():
     np.testing.assert_array_equal(
         found.transform(starts), found.transform(starts.assign(month=months))
     )
+
+
+def test_a_number_taken_as_a_level_may_be_written_in_other_ways():
+    table = pd.DataFrame({"c": [1.5, 2.0, 3.25, 1.5], "x": [1.0, 2, 3, 4]})
+    new = pd.DataFrame({"c": ["1.50", "2.0", "3.25", "01.5"], "x": [1.0, 2, 3, 4]})
+    for kind in ("category", "text"):
+        encoder = vc.TableEncoder(kinds={"c": kind}).fit(table, list("abab"))
+        encoded = encoder.encode(new)
+        np.testing.assert_array_equal(encoded.X[:3], encoder.transform(table)[:3])
+        assert encoded.unseen == {"c": {"01.5": 1}}
+    words = vc.TableEncoder().fit(pd.DataFrame({"c": ["1.5", "2", "v3"]}), list("aba"))
+    assert words.encode(pd.DataFrame({"c": ["1.50"]})).unseen == {"c": {"1.50": 1}}
+
+
+def test_numbers_are_dates_only_where_they_are_written_as_dates():
+    days = [20140131, 20140305, 20151224]
+    encoder = vc.TableEncoder(kinds={"d": "date"}).fit(pd.DataFrame({"d": days}))
+    written = vc.TableEncoder().fit(pd.DataFrame({"d": ["2014-01-31", "2014-03-05", "2015-12-24"]}))
+    np.testing.assert_array_equal(
+        encoder.transform(pd.DataFrame({"d": [str(day) for day in days]})),
+        written.transform(pd.DataFrame({"d": ["2014-01-31", "2014-03-05", "2015-12-24"]})),
+    )
+    np.testing.assert_array_equal(
+        encoder.transform(pd.DataFrame({"d": [20140131, np.nan]})),
+        written.transform(pd.DataFrame({"d": ["2014-01-31", None]})),
+    )
+    with pytest.raises(TableError, match="'d' is not written as dates"):
+        vc.TableEncoder(kinds={"d": "date"}).fit(pd.DataFrame({"d": [2014, 2015, 2016]}))

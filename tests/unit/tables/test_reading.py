@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -298,6 +299,25 @@ def test_parts_of_a_table_are_numbers_where_training_had_them(tmp_path):
         (table,) = chunks.frames
     assert table["a"].tolist() == ["1", "2"]
     assert table["b"].tolist() == [1, 2]
+
+
+def test_commas_that_are_decimal_marks_are_said(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;c\n1,5;1.5;x\n999;2;y\n")
+    with pytest.warns(TableWarning, match="'a': its commas were read as decimal marks, 1,5 as 1.5"):
+        table = vc.read_table(path)
+    assert table["a"].tolist() == [1.5, 999]
+    with warnings.catch_warnings(), read_chunks(path, options=ReadOptions(numbers=["a"])) as chunks:
+        warnings.simplefilter("error")
+        assert [frame["a"].tolist() for frame in chunks.frames] == [[1.5, 999]]
+
+
+def test_truth_values_may_be_missing_in_a_part_of_a_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\nTrue,x\n,y\nfalse,z\n")
+    with read_chunks(path, options=ReadOptions(numbers=["a"])) as chunks:
+        (table,) = chunks.frames
+    assert table["a"].tolist() == [True, None, False]
 
 
 def test_values_that_differ_in_white_space_are_merged_and_said(tmp_path):
