@@ -51,10 +51,13 @@ def class_table(scores: Document) -> tuple[list[str], list[tuple[object, ...]]]:
         )
         for one in scores["classes"][:SHOWN_CLASSES]
     ]
-    more = len(scores["classes"]) - SHOWN_CLASSES
-    if more > 0:
-        rows.append((f"and {more} more; --json lists them all", "", "", "", ""))
     return ["class", "rows", "precision", "recall", "F1"], rows
+
+
+def further_classes(scores: Document) -> list[str]:
+    """What is said after a table that does not have all classes."""
+    more = len(scores["classes"]) - SHOWN_CLASSES
+    return [f"and {more} more; --json lists them all"] if more > 0 else []
 
 
 def score_texts(scores: Document | None) -> dict[str, str | list[str]]:
@@ -74,7 +77,7 @@ def score_texts(scores: Document | None) -> dict[str, str | list[str]]:
     return {
         "Balanced accuracy": balanced,
         "Probabilities": f"{area}log-loss {scores['log_loss']:.4f}",
-        "Classes": lines,
+        "Classes": lines + further_classes(scores),
     }
 
 

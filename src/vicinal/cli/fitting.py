@@ -14,7 +14,13 @@ import numpy as np
 import pandas as pd
 
 from vicinal._typing import Document, LabelArray
-from vicinal.cli.class_scores import class_table, number_lines, score_lines, score_texts
+from vicinal.cli.class_scores import (
+    class_table,
+    further_classes,
+    number_lines,
+    score_lines,
+    score_texts,
+)
 from vicinal.cli.options import kinds_of, reading_of, require_column
 from vicinal.cli.output import (
     Output,
@@ -321,6 +327,8 @@ def _tell(request: FitRequest, output: Output, fitted: Fitted, judged: Document 
     if scores is not None and model.task == "classification":
         output.say()
         output.table(*class_table(scores))
+        for line in further_classes(scores):
+            output.say(line)
         output.say()
     for text in [] if output.as_json else fitted.warnings:  # they are in the document
         output.remark(f"note: {text}")
@@ -422,8 +430,8 @@ def _judged(fitted: Fitted, test: pd.DataFrame, deadline: Deadline) -> Document 
     try:
         plain = None
         if model is not fitted.plain and model.task == "classification":
-            plain = plain_voter(model.training_rows, np.searchsorted(model.classes, model.labels))
-
+            codes = np.searchsorted(model.classes, model.labels)
+            plain = plain_voter(model.training_rows, codes, model.encoder.feature_columns_)
         with ProgressBar() as bar:
             return judge(model, plain, test, Schedule(deadline, listener=bar))
     except KeyboardInterrupt:

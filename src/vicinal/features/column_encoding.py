@@ -143,7 +143,7 @@ class ColumnPlanner:
             form = find_number_format(_distinct(column), 0.5) if is_text else NumberFormat()
             return _number(column, form or NumberFormat(), is_id=False)
         if kind == "date" and column.values.dtype.kind == "f":  # 20140131
-            return _date(replace(column, values=np.where(column.missing, None, column.texts())))
+            return _date(column.as_texts())
         if kind == "date" or column.values.dtype.kind == "M":
             return _date(column)
         if not is_text:

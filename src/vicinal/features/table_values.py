@@ -80,6 +80,12 @@ class Column:
         values[marked] = None
         return replace(self, values=values)
 
+    def as_texts(self) -> Column:
+        """The same values as texts, None where there is no value."""
+        values = self.texts()
+        values[self.missing] = None
+        return replace(self, values=values)
+
     def texts(self) -> Cells:
         """(n,) values as texts, "1" for 1, 1.0 and "1" alike; ``MISSING`` where there is none."""
         if self.values.dtype.kind == "O":

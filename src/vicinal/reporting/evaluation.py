@@ -44,6 +44,8 @@ class ReportRows:
     """(n,) classes; of numbers the intervals that samples and folds are to spread evenly."""
     numbers: FloatArray | None = None
     """(n,) where numbers are predicted."""
+    of_features: IndexArray | None = None
+    """(d,) the column that each feature was made of; None: every feature is one."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _held_out(
     fitted: FittedModel, classes: LabelValues, train: ReportRows, test: ReportRows
 ) -> Evaluation:
     votes = fitted.voting().fitted_to(train.A, classes[train.codes])
-    plain, k = plain_predictions(train.A, train.codes, test.A)
+    plain, k = plain_predictions(train.A, train.codes, test.A, train.of_features)
     return Evaluation(
         protocol=f"Measured on {len(test.codes):,} held-out rows that took no part in the fit.",
         held_out=True,
@@ -115,7 +117,7 @@ def _out_of_fold(model: ANNClassifier, classes: LabelValues, train: ReportRows) 
         rows=rows,
         truth=codes,
         probabilities=aligned(np.asarray(model.oof_proba_), model.classes_, classes),
-        plain=_plain_out_of_fold(train.A[rows], codes, _folds(codes)),
+        plain=_plain_out_of_fold(train.A[rows], codes, _folds(codes), train.of_features),
         plain_note=f"standardized, Euclidean, {N_FOLDS}-fold on the same rows, K by leave-one-out",
         majority=np.full(len(rows), np.bincount(train.codes).argmax()),
     )
@@ -142,7 +144,7 @@ def _cross_validated(fitted: FittedModel, classes: LabelValues, train: ReportRow
         rows=np.arange(n),
         truth=codes,
         probabilities=gather_out_of_fold(map(predict, folds), folds, np.zeros((n, len(classes)))),
-        plain=_plain_out_of_fold(train.A, codes, folds),
+        plain=_plain_out_of_fold(train.A, codes, folds, train.of_features),
         plain_note="standardized, Euclidean, the same folds, K by leave-one-out",
         majority=gather_out_of_fold(map(most_frequent, folds), folds, np.zeros_like(codes)),
     )
@@ -152,10 +154,13 @@ def _folds(codes: IndexArray) -> list[Fold]:
     return stratified_folds(N_FOLDS, codes, None, SEED)
 
 
-def _plain_out_of_fold(A: FloatArray, codes: IndexArray, folds: list[Fold]) -> IndexArray:
+def _plain_out_of_fold(
+    A: FloatArray, codes: IndexArray, folds: list[Fold], of_features: IndexArray | None
+) -> IndexArray:
     """(n,) classes that plain K-NN predicts for the rows A (n, d), by the folds without them."""
     predictions = (
-        plain_predictions(A[fold.train], codes[fold.train], A[fold.test])[0] for fold in folds
+        plain_predictions(A[fold.train], codes[fold.train], A[fold.test], of_features)[0]
+        for fold in folds
     )
     return gather_out_of_fold(predictions, folds, np.zeros_like(codes))
 
@@ -168,18 +173,31 @@ def _refitted(fitted: FittedModel, X: Table, y: LabelValues, rows: IndexArray) -
         return fitted.unfitted().fit(_safe_indexing(X, rows), y[rows])
 
 
-def plain_predictions(A: FloatArray, codes: IndexArray, Q: FloatArray) -> tuple[IndexArray, int]:
+def plain_predictions(
+    A: FloatArray, codes: IndexArray, Q: FloatArray, of_features: IndexArray | None = None
+) -> tuple[IndexArray, int]:
     """Codes that plain K-NN on the rows A (n, d) predicts for Q (q, d), and its K."""
-    voter = plain_voter(A, codes)
+    voter = plain_voter(A, codes, of_features)
     return np.asarray(voter.predict(Q), dtype=np.intp), int(voter[-1].n_neighbors)
 
 
-def plain_voter(A: FloatArray, codes: IndexArray) -> Pipeline:
+def plain_voter(
+    A: FloatArray, codes: IndexArray, of_features: IndexArray | None = None
+) -> Pipeline:
     """Plain K-NN on the rows A (n, d), standardized, with K by leave-one-out."""
-    scaler = StandardScaler().fit(A)
+    scaler = column_scaler(A, of_features)
     S = scaler.transform(A)
     k = left_out_k(S, codes)
     return make_pipeline(scaler, ClassMeanKNN(k, rule="vote").fit(S, codes))
+
+
+def column_scaler(A: FloatArray, of_features: IndexArray | None) -> StandardScaler:
+    """A scaler fitted to the rows A (n, d): the variances of the features of a column sum to 1."""
+    scaler = StandardScaler().fit(A)
+    if of_features is not None:
+        variances = np.bincount(of_features, scaler.var_)[of_features]
+        scaler.scale_ = np.sqrt(np.where(variances > 0, variances, 1.0))
+    return scaler
 
 
 def left_out_k(S: FloatArray, codes: IndexArray) -> int:

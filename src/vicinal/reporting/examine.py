@@ -23,7 +23,13 @@ from vicinal.reporting.errors import (
     row_sides,
     sides_of,
 )
-from vicinal.reporting.evaluation import Evaluation, ReportRows, evaluate, left_out_votes
+from vicinal.reporting.evaluation import (
+    Evaluation,
+    ReportRows,
+    column_scaler,
+    evaluate,
+    left_out_votes,
+)
 from vicinal.reporting.findings import (
     Errors,
     Findings,
@@ -186,7 +192,6 @@ def _shown(
     """The picked rows with their predictions."""
     n = len(inputs.train.codes)
     A = inputs.pooled_features()[picked]
-    scale = inputs.train.A.std(axis=0)
     if isinstance(evaluation, NumberEvaluation):
         labels: IndexArray | FloatArray = inputs.pooled_numbers()
         predictions: IndexArray | FloatArray = np.full(len(labels), np.nan)
@@ -213,7 +218,7 @@ def _shown(
         plain=plain[picked],
         held_out=picked >= n,
         A=A,
-        scale=np.where(scale > 0, scale, 1.0),
+        scale=column_scaler(inputs.train.A, inputs.columns.of_features).scale_,
         Z=fitted.metric.embed(A),
         n_rows=len(labels),
         voters=_voters(fitted),

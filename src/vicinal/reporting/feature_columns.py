@@ -58,11 +58,6 @@ class FeatureColumns:
         """Whether every feature is a column of its own."""
         return len(self.names) == len(self.features)
 
-    @property
-    def counts(self) -> IndexArray:
-        """(p,) numbers of features."""
-        return np.bincount(self.of_features, minlength=len(self.names))
-
     def members(self, column: int) -> IndexArray:
         """The features of a column."""
         return np.flatnonzero(self.of_features == column)

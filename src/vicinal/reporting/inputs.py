@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,6 +114,7 @@ def check_inputs(
         _check_classes(fitted, labels, train)
     encoder = _encoder(fitted, X)
     columns = _columns(fitted, X, feature_names, train.A.shape[1], encoder)
+    train = replace(train, of_features=columns.of_features)
     return Inputs(train, test, labels, columns, encoder, _ids(ids, n, len(of_test)))
 
 

@@ -105,7 +105,7 @@ def metric_findings(
     return MetricFindings(
         features=shown,
         weights=weights[shown],
-        plain=(columns.counts / len(M))[shown],
+        plain=np.full(len(shown), 1 / len(weights)),
         matrix=matrix / (largest or 1.0),
         directions=tuple(
             _direction(axis * scale, spread, columns)

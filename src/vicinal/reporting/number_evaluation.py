@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.intervals import conformal_quantiles
@@ -18,6 +17,7 @@ from vicinal.reporting.evaluation import (
     N_QUERIES,
     SEED,
     ReportRows,
+    column_scaler,
     left_out_neighbors,
 )
 from vicinal.validation.folds import stratified_folds, stratified_sample
@@ -64,7 +64,7 @@ def evaluate_numbers(
     y = train.numbers
     if test is None or test.numbers is None:
         return _out_of_fold(model, train, y)
-    plain, k = plain_averages(train.A, y, train.codes, test.A)
+    plain, k = plain_averages(train.A, y, train.codes, test.A, train.of_features)
     with plain_arrays():
         quantiles = model.predict_quantiles(test.A, _shares().ravel())
         predicted = np.asarray(model.predict(test.A))
@@ -87,7 +87,9 @@ def _out_of_fold(model: ANNRegressor, train: ReportRows, y: FloatArray) -> Numbe
     A, codes, truth = train.A[rows], train.codes[rows], y[rows]
     folds = stratified_folds(N_FOLDS, codes, None, SEED)
     plain = (
-        plain_averages(A[fold.train], truth[fold.train], codes[fold.train], A[fold.test])[0]
+        plain_averages(
+            A[fold.train], truth[fold.train], codes[fold.train], A[fold.test], train.of_features
+        )[0]
         for fold in folds
     )
     predicted = np.asarray(model.oof_predictions_)
@@ -132,7 +134,11 @@ def _shares() -> FloatArray:
 
 
 def plain_averages(
-    A: FloatArray, y: FloatArray, codes: IndexArray, Q: FloatArray
+    A: FloatArray,
+    y: FloatArray,
+    codes: IndexArray,
+    Q: FloatArray,
+    of_features: IndexArray | None = None,
 ) -> tuple[FloatArray, int]:
     """Means of the K nearest of the rows A (n, d) to Q (q, d), standardized, and the K.
 
@@ -144,8 +150,9 @@ def plain_averages(
     y : (n,) their targets
     codes : (n,) intervals of the targets, which a sample is to spread evenly
     Q : (q, d) rows to predict
+    of_features : (d,) columns that features were made of; None: every feature is one
     """
-    scaler = StandardScaler().fit(A)
+    scaler = column_scaler(A, of_features)
     S, largest = scaler.transform(A), min(LARGEST_K, len(A) - 1)
     if largest < 1:
         return np.full(len(Q), y.mean()), 1

@@ -117,7 +117,7 @@ def labels_like(column: pd.Series, classes: NDArray[np.generic]) -> NDArray[np.g
     """The labels (n,) of another table as those of `classes`, None where they are none of these."""
     known = {str(label): label for label in classes.tolist()}
     texts = [_one_space(text) for text in as_texts(column)]
-    found = [known.get(text, known.get(shortest_number(text))) for text in texts]
+    found = [known.get(text, known.get(shortest_number(text) or text)) for text in texts]
     return np.array(found, dtype=object)
 
 

@@ -10,6 +10,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 import vicinal as vc
+from vicinal.cli.class_scores import class_table, further_classes
 from vicinal.model_file import load
 
 COLUMNS = ["--target", "grows", "--id", "plant", "--group", "plot"]
@@ -268,6 +269,15 @@ def test_labels_that_are_merged_are_said_in_one_line(folder, run, plants):
         assert result.exit_code == 0
         (line,) = [text for text in result.stderr.splitlines() if "white space" in text]
         assert line.startswith("note: target 'grows': 1 label(s) differ")
+
+
+def test_classes_that_are_not_shown_are_counted_after_the_table():
+    one = {"rows": 1, "precision": None, "recall": 1.0, "f1": 1.0}
+    scores = {"classes": [{"label": f"c{i}", **one} for i in range(32)]}
+    names, rows = class_table(scores)
+    assert len(rows) == 30
+    assert further_classes(scores) == ["and 2 more; --json lists them all"]
+    assert further_classes({"classes": scores["classes"][:30]}) == []
 
 
 def test_unseen_categories_of_a_test_table_are_said(folder, run, plants):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
@@ -96,3 +97,17 @@ def test_left_out_k_breaks_ties_as_the_vote_does():
             for i, others in enumerate(rest)
         )
     assert left_out_k(S, codes) == max(right, key=lambda k: (right[k], -k))
+
+
+def test_a_column_of_many_categories_does_not_outweigh_a_number_in_plain_knn():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=200), np.arange(200) % 2
+    table = pd.DataFrame({"x": x + 2 * y, "kind": rng.choice(list("abcdefghij"), 200)})
+    model = vc.ANNClassifier(effort=0.1, random_state=0).fit(table[:100], y[:100])
+    found = examine(model, table[:100], y[:100], X_test=table[100:], y_test=y[100:])
+    np.testing.assert_allclose(found.metric.plain, 0.5)
+    numbers = (table["x"] - table["x"][:100].mean()) / table["x"][:100].std(ddof=0)
+    levels = pd.get_dummies(table["kind"], dtype=float)
+    S = np.column_stack([numbers, levels / np.sqrt(levels[:100].var(ddof=0).sum())])
+    knn = ClassMeanKNN(left_out_k(S[:100], y[:100]), rule="vote").fit(S[:100], y[:100])
+    assert found.headline.scores[1].accuracy == np.mean(knn.predict(S[100:]) == y[100:])
