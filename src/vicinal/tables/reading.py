@@ -265,12 +265,14 @@ def _read_excel(path: Path) -> pd.DataFrame:
 
 
 def _read_lines(binary: IO[bytes], size: int) -> Iterator[pd.DataFrame]:
-    """Objects of JSON, one per line; texts stay texts."""
-    lines = enumerate(binary, start=1)
+    """Objects of JSON, one per line; texts stay texts, names of columns stay once they occur."""
+    lines, names = enumerate(binary, start=1), pd.Index([])
     while part := list(islice(lines, size)):
         records = [_json_object(line, number) for number, line in part if line.strip()]
         if records:
-            yield pd.DataFrame(records)
+            frame = pd.DataFrame(records)
+            names = names.append(frame.columns.difference(names, sort=False))
+            yield frame.reindex(columns=names)
 
 
 def _json_object(line: bytes, number: int) -> Document:

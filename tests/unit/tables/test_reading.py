@@ -327,6 +327,15 @@ def test_values_that_differ_in_white_space_are_merged_and_said(tmp_path):
         assert list(vc.read_table(path)["a"]) == ["x", "x", "x", "y"]
 
 
+def test_lines_of_a_part_may_all_lack_a_column(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": 1, "b": "x"}\n{"a": 2}\n{"a": 3, "c": 1}\n')
+    with read_chunks(path, size=1) as chunks:
+        parts = list(chunks.frames)
+    assert [list(part.columns) for part in parts] == [["a", "b"], ["a", "b"], ["a", "b", "c"]]
+    assert parts[1]["b"].isna().all()
+
+
 def test_lines_that_are_not_objects_are_named(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": "007", "b": 1}\n\n{"a": "8", "b": null}\n')
