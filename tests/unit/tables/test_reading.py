@@ -47,7 +47,6 @@ def test_arrow_streams_are_read(tmp_path):
     [
         "a,b\n1.5,x\n?,y\n",
         "a;b\n1.5;x\n;y\n",
-        "a;b\n1,5;x\n;y\n",
         "\ufeffa, b\n1.5, x\nNA, y\n",
         "a\tb\n1.5\tx\n\ty\n",
         "a|b\n1.5|x\n|y\n",
@@ -303,13 +302,15 @@ def test_parts_of_a_table_are_numbers_where_training_had_them(tmp_path):
 
 def test_commas_that_are_decimal_marks_are_said(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("a;b;c\n1,5;1.5;x\n999;2;y\n")
+    path.write_text("a;b;c\n1,5;1.5;x\n999;2;y\n;3;z\n")
     with pytest.warns(TableWarning, match="'a': its commas were read as decimal marks, 1,5 as 1.5"):
         table = vc.read_table(path)
-    assert table["a"].tolist() == [1.5, 999]
+    np.testing.assert_array_equal(table["a"], [1.5, 999, np.nan])
+    assert list(table["c"]) == ["x", "y", "z"]
     with warnings.catch_warnings(), read_chunks(path, options=ReadOptions(numbers=["a"])) as chunks:
         warnings.simplefilter("error")
-        assert [frame["a"].tolist() for frame in chunks.frames] == [[1.5, 999]]
+        (frame,) = chunks.frames
+    np.testing.assert_array_equal(frame["a"], [1.5, 999, np.nan])
 
 
 def test_truth_values_may_be_missing_in_a_part_of_a_table(tmp_path):
