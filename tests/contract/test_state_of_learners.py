@@ -220,3 +220,75 @@ def test_principal_directions_where_discriminant_ones_fail(name):
     learner.fit(X, y)
     assert learner.components_.shape == (2, 4)
     assert np.isfinite(learner.components_).all()
+
+
+NAMED = {name: getattr(vc, name) for name in vc.__all__}
+EVERY = {
+    name: kind() for name, kind in NAMED.items() if isinstance(kind, type) and hasattr(kind, "fit")
+}
+SHARED = {
+    "random_state": (np.nan, -1, 2**32, "x", []),
+    "verbose": (np.nan, np.inf, "x", 0.5),
+    "warm_start": (np.nan, 2, "x", None),
+    "rescale": (np.nan, 2, "x", None),
+    "diagonal": (np.nan, 2, "x", None),
+    "refit": (np.nan, 2, "x", None),
+    "standardize": (np.nan, 2, "x", None),
+    "max_levels": (np.nan, np.inf, -1, 0, "x"),
+    "kinds": (np.nan, -1, "number", ["a"]),
+    "alphas": (np.nan, {}, 1j, 10**400),
+    "max_iter": (10**400,),
+    "n_neighbors": (10**400,),
+    "n_components": (10**400,),
+    "effort": (10**400,),
+    "init": ({}, set()),
+    "bounds": ({},),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_shared_parameters_are_checked_everywhere(name):
+    learner = EVERY[name]
+    X, y = FIRST
+    y = np.arange(36.0) if name in ("ANNRegressor", "MLKR") else y
+    for parameter in sorted(set(learner.get_params(deep=False)) & set(SHARED)):
+        if name == "ANNSearchCV" and parameter == "n_neighbors":
+            continue  # a list, with a check of its own
+        for value in SHARED[parameter]:
+            changed = clone(learner).set_params(**{parameter: value})
+            before = state(changed)
+            with pytest.raises((ValueError, TypeError), match=parameter):
+                changed.fit(X, y)
+            assert same(before, state(changed))
+
+
+def test_a_flag_may_be_a_number_or_a_bool_of_numpy():
+    for value in (True, False, 1, 0, np.True_, np.int64(1)):
+        vc.NCA(max_iter=1, warm_start=value).fit(*FIRST)
+
+
+def test_a_start_that_overflows_as_a_matrix_is_a_clear_error():
+    """L is finite, M = LᵀL is not: there is nothing to project."""
+    for solver in ("pgd", "apg"):
+        learner = vc.NCA(init=np.eye(4) * 1e200, solver=solver)
+        with pytest.raises(ValueError, match="not finite at the start"):
+            learner.fit(*FIRST)
+
+
+def test_metric_learns_names_are_left_as_they_were_by_a_refused_fit():
+    from vicinal.compat import metric_learn
+
+    for name in ("LMNN", "NCA", "MLKR", "LSML_Supervised", "MMC_Supervised", "ITML_Supervised"):
+        learner = getattr(metric_learn, name)(max_iter=3, random_state=0)
+        target = np.arange(36.0) if name == "MLKR" else SECOND[1]
+        learner.fit(FIRST[0], target)
+        learner.set_params(max_iter=-1)
+        before = state(learner)
+        with pytest.raises(ValueError, match="max_iter"):
+            learner.fit(SECOND[0], target)
+        assert same(before, state(learner))
+
+
+def test_a_huge_effort_tunes_on_all_rows():
+    fast = vc.ANNClassifier(effort=1e308, members=["linear"], max_time=5.0, random_state=0)
+    assert fast.fit(*FIRST).n_features_in_ == 4

@@ -131,7 +131,7 @@ class AutomaticFit:
     ) -> None:
         self._mode, self._max_metrics = mode, max_metrics
         self._members = tuple(members) if mode == "committee" else ("linear",)
-        limit = round(effort * TUNING_ROWS)
+        limit = round(min(effort * TUNING_ROWS, len(X)))
         self.rows = stratified_sample(voters.strata, limit, at_least=MIN_MEMBERS, random_state=rng)
         expansion = Expansion.of(X, {_kind_of(descent.name) for descent in self._descents(voters)})
         X = X[self.rows]

@@ -31,6 +31,13 @@ from vicinal.features.target_statistics import (
     Targets,
 )
 from vicinal.learners.fit_input import on_host, store_fit
+from vicinal.learners.parameters import (
+    COUNT,
+    Instance,
+    OneOf,
+    ParameterConstraints,
+    check_parameters,
+)
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     columns_: list[ColumnEncoding]
     KINDS: ClassVar[tuple[str, ...]] = ("number", "category", "date", "text", "drop")
+    _constraints: ClassVar[ParameterConstraints] = {
+        "kinds": OneOf((None,), Instance(Mapping, "a dict of column names and kinds")),
+        "max_levels": COUNT,
+        "target_type": OneOf(TARGET_TYPES),
+    }
 
     def __init__(
         self,
@@ -294,6 +306,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Table, y: ArrayLike | None) -> tuple[FloatArray, TargetFeatures | None]:
         """The features of the training rows, and those among them that depend on targets."""
+        check_parameters(self)
         scratch = copy(self)
         columns, dtype = scratch._read(X, reset=True)
         kinds = self._checked_kinds([column.name for column in columns])
@@ -339,8 +352,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return columns, np.float32 if X.dtype == np.float32 else np.float64
 
     def _checked_kinds(self, names: Sequence[str]) -> Mapping[str, ColumnKind]:
-        if self.target_type not in TARGET_TYPES:
-            raise ValueError(f"target_type must be one of {TARGET_TYPES}, not {self.target_type!r}")
         kinds = self.kinds or {}
         for name, kind in kinds.items():
             if name not in names:

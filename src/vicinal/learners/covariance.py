@@ -81,7 +81,7 @@ class Covariance(MetricLearner):
         check_parameters(self)
         check_n_components(self.n_components, given.n_features)
         unit = safe_unit(given.X)
-        L = whitening(given.X.astype(np.float64) / unit, self.n_components or given.n_features)
+        L = whitening(given.X.astype(np.float64) / unit, int(self.n_components or given.n_features))
         outcome = {
             "components_": in_units_of_data(L, unit, given.X.dtype),
             "converged_": True,

@@ -2,16 +2,18 @@
 
 An estimator has a class attribute ``_constraints``, a mapping from parameter names to constraints;
 ``fit`` calls :func:`check_parameters` before any work is done. The error names the parameter, its
-value and what is possible.
+value and what is possible. Parameters that mean the same wherever they occur are in ``COMMON``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Protocol, TypeAlias
+
+import numpy as np
 
 
 class InvalidParameter(ValueError, TypeError):
@@ -55,7 +57,10 @@ class Number:
         if not isinstance(value, Integral if self.whole else Real):
             kind, found = "int" if self.whole else "float", type(value).__name__
             raise InvalidParameter(f"{name} must be an instance of {kind}, not {found}")
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # an int that no float can hold
+            raise InvalidParameter(f"{name} is too large; it must be {self.words}") from None
         above = number > self.low if self.above_low else number >= self.low
         finite = math.isfinite(number) or (self.infinite and not math.isnan(number))
         if not (above and number <= self.high and finite):
@@ -75,13 +80,40 @@ class JobCount:
 
 
 @dataclass(frozen=True)
+class Flag:
+    """True or False, or 1 or 0."""
+
+    words = "True or False"
+
+    def check(self, name: str, value: object) -> None:
+        known = isinstance(value, np.bool_) or (isinstance(value, Integral) and value in (0, 1))
+        if not known:
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+
+
+@dataclass(frozen=True)
+class RandomSeed:
+    """What scikit-learn's ``check_random_state`` takes."""
+
+    words = "a whole number >= 0 and < 2**32, a numpy.random.RandomState, or None"
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, Integral):
+            known = 0 <= int(value) < 2**32
+        else:
+            known = value is None or value is np.random or isinstance(value, np.random.RandomState)
+        if not known:
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+
+
+@dataclass(frozen=True)
 class ArrayGiven:
     """Anything array-like; its shape is checked where it is used."""
 
     words = "an array"
 
     def check(self, name: str, value: object) -> None:
-        if not hasattr(value, "__len__"):
+        if not hasattr(value, "__len__") or isinstance(value, Mapping | Set):
             raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
 
 
@@ -168,6 +200,13 @@ POSITIVE = Number(0, above_low=True)
 NOT_NEGATIVE = Number(0)
 CALLBACK = OneOf((None,), Function())
 N_JOBS = OneOf((None,), JobCount())
+FLAGS = ("diagonal", "plain", "refit", "rescale", "standardize", "warm_start")
+COMMON: ParameterConstraints = {
+    "random_state": RandomSeed(),
+    "verbose": Number(whole=True),
+    **dict.fromkeys(FLAGS, Flag()),
+}
+"""Parameters that are checked wherever they occur, whether an estimator declares them or not."""
 
 
 class Constrained(Protocol):
@@ -184,7 +223,8 @@ def check_parameters(estimator: Constrained) -> None:
     ----------
     estimator : its class declares ``_constraints``
     """
-    for name, constraint in estimator._constraints.items():
+    common = {name: COMMON[name] for name in COMMON if name in vars(estimator)}
+    for name, constraint in {**common, **estimator._constraints}.items():
         constraint.check(name, getattr(estimator, name))
 
 

@@ -249,6 +249,11 @@ class RVML(MetricLearner):
         n, d = X.shape
         regularization = self.regularization / unit / unit  # ‖L‖² is in units of X⁻²
         penalty = regularization * n
+        if not np.isfinite(penalty):
+            raise ValueError(
+                f"regularization={self.regularization!r} times {n} samples exceeds float64; use a "
+                "smaller one"
+            )
         if gamma is None:
             L = solve_primal(X, V, penalty) if d <= n else solve_dual(X, V, penalty)
             Z, norm = X @ L.T, float((L**2).sum())

@@ -84,7 +84,10 @@ def make_n_neighbors(n_neighbors: ArrayLike | None, rule: Rule, folds: list[Fold
 
 
 def _ascending(name: str, values: ArrayLike) -> FloatArray:
-    array = np.unique(np.asarray(values, dtype=np.float64))
+    try:
+        array = np.unique(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0)
     if len(array) == 0 or np.isnan(array).any():
         raise ValueError(f"{name}={values!r} must be at least one real number, and none NaN")
     return array

@@ -23,7 +23,12 @@ from vicinal.learners.descent import show_log
 from vicinal.learners.fit_input import DTYPES, check_labeled, store_fit, take_fit_metadata
 from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.neighbor_learner import NeighborLearner
-from vicinal.learners.parameters import N_JOBS, check_choice
+from vicinal.learners.parameters import (
+    N_JOBS,
+    OneOf,
+    ParameterConstraints,
+    check_parameters,
+)
 from vicinal.search.fold_search import (
     FoldSearch,
     SearchResults,
@@ -140,6 +145,12 @@ class ANNSearchCV(
     # Not in the signature of fit, for the reason given in NeighborLearner.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
+    _constraints: ClassVar[ParameterConstraints] = {
+        "search": OneOf(("separate", "grid")),
+        "rule": OneOf(("vote", "class_mean")),
+        "n_jobs": N_JOBS,
+    }
+
     best_estimator_: NeighborLearner
     classifier_: ClassMeanKNN
     components_: FloatArray
@@ -193,9 +204,7 @@ class ANNSearchCV(
         -------
         self
         """
-        check_choice("search", self.search, ("separate", "grid"))
-        check_choice("rule", self.rule, ("vote", "class_mean"))
-        N_JOBS.check("n_jobs", self.n_jobs)
+        check_parameters(self)
         estimator = check_learner(self.estimator)
         separate = self.search == "separate"
         grid = make_grid(estimator, self.alphas, self.gammas, separate=separate)

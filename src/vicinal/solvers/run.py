@@ -57,7 +57,11 @@ class Run:
 
         params = np.array(start)  # a copy: the caller's start is never written to
         self.dtype = params.dtype if params.dtype.kind == "f" else np.dtype(np.float64)
-        self.start = self.evaluate(self._feasible(params.astype(self.dtype, copy=False)))
+        params = params.astype(self.dtype, copy=False)
+        finite = bool(np.isfinite(params).all())  # else there is nothing to project
+        self.start = (
+            self.evaluate(self._feasible(params)) if finite else Point(params, math.inf, params)
+        )
         if not math.isfinite(self.start.value):
             raise ValueError(
                 "The objective or its gradient is not finite at the start. Look for NaN, infinite"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -34,6 +35,21 @@ from vicinal.learners.fit_input import store_fit
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
 
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """The same ``fit``, which leaves the estimator as it was where it raises an error."""
+
+    @wraps(fit)
+    def checked(self: object, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **options)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return checked
+
+
 class BaseMetricLearner(BaseEstimator):
     """Base of all estimators: how they read samples and tuples.
 
@@ -50,6 +66,11 @@ class BaseMetricLearner(BaseEstimator):
     preprocessor: ArrayLike | Preprocessor | None
     preprocessor_: Preprocessor | None
     n_features_in_: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = all_or_nothing(vars(cls)["fit"])
 
     def __init__(self, preprocessor: ArrayLike | Preprocessor | None = None) -> None:
         self.preprocessor = preprocessor

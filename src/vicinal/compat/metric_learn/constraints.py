@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 from vicinal.compat.metric_learn.deprecated import renamed
 from vicinal.exceptions import warn_user
+from vicinal.learners.parameters import COUNT
 from vicinal.supervision import (
     UNKNOWN,
     chunks_from_labels,
@@ -122,7 +123,10 @@ def wrap_pairs(X: FloatArray, constraints: PairIndices) -> tuple[FloatArray, NDA
 
 
 def _number(n_constraints: int | str | None, y: LabelArray) -> int:
-    return 20 * len(np.unique(y)) ** 2 if n_constraints is None else int(n_constraints)
+    if n_constraints is None:
+        return 20 * len(np.unique(y)) ** 2
+    COUNT.check("n_constraints", n_constraints)
+    return int(n_constraints)
 
 
 def drawn_pairs(

@@ -12,6 +12,7 @@ from vicinal.compat.metric_learn.starts import check_rank
 from vicinal.compat.metric_learn.tuple_input import Preprocessor
 from vicinal.exceptions import warn_user
 from vicinal.learners import lfda as native
+from vicinal.learners.parameters import OPTIONAL_COUNT
 
 
 class LFDA(TransformerMixin, MahalanobisMixin):
@@ -50,6 +51,7 @@ class LFDA(TransformerMixin, MahalanobisMixin):
         samples, labels = self._prepare_inputs(X, y, ensure_min_samples=2)
         d = samples.shape[1]
         m = check_rank(self.n_components, d)
+        OPTIONAL_COUNT.check("k", self.k)
         k = min(7, d - 1) if self.k is None else int(self.k)
         if k >= d:
             warn_user(f"Chosen k ({k}) too large, using {d - 1} instead.", UserWarning)

@@ -15,6 +15,7 @@ from vicinal.compat.metric_learn.starts import check_rank, starting_components
 from vicinal.compat.metric_learn.tuple_input import Preprocessor
 from vicinal.learners import lmnn as native
 from vicinal.learners.descent import FitProgress
+from vicinal.learners.parameters import COUNT
 
 
 class LMNN(TransformerMixin, MahalanobisMixin):
@@ -80,6 +81,7 @@ class LMNN(TransformerMixin, MahalanobisMixin):
         m = check_rank(self.n_components, samples.shape[1])
         start = starting_components(self.init, m, samples, labels, self.random_state)
         smallest = int(np.unique(labels, return_counts=True)[1].min())
+        COUNT.check("n_neighbors", self.n_neighbors)
         if int(self.n_neighbors) > smallest:
             raise ValueError(
                 f"not enough class labels for specified k (smallest class has {smallest})"

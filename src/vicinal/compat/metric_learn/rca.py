@@ -15,6 +15,7 @@ from vicinal.compat.metric_learn.starts import check_rank
 from vicinal.compat.metric_learn.tuple_input import Preprocessor
 from vicinal.exceptions import warn_user
 from vicinal.learners import rca as native
+from vicinal.learners.parameters import COUNT
 
 
 def _learn(estimator: RCA | RCA_Supervised, X: FloatArray, chunks: IndexArray) -> None:
@@ -98,6 +99,7 @@ class RCA_Supervised(TransformerMixin, MahalanobisMixin):
     def fit(self, X: object, y: object) -> Self:
         """Learn from samples and their class labels, −1 where unknown."""
         samples, labels = self._prepare_inputs(X, y, ensure_min_samples=2)
+        COUNT.check("n_chunks", self.n_chunks)
         n_chunks = int(self.n_chunks)
         chunks = Constraints(labels).chunks(n_chunks, self.chunk_size, self.random_state)
         if n_chunks * (self.chunk_size - 1) < samples.shape[1]:
