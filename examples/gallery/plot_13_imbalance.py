@@ -34,8 +34,8 @@ plt.bar([i - 0.2 for i in x], found, 0.4, label="rare rows that are found (recal
 plt.bar([i + 0.2 for i in x], right, 0.4, label="alarms that are right (precision)")
 plt.xticks(list(x), list(settings))
 plt.xlabel("class_weight")
-plt.ylim(0, 1.2)
-plt.legend(loc="upper right")
+plt.ylim(0, 1)
+plt.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 plt.show()
 
 # %%
