@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,10 +31,10 @@ def found(file: str, pattern: str, group: int | str = 1) -> str:
     return str(matches[0][group])
 
 
-def margin(rival: str, column: int) -> str:
+def margin(rival: str, column: int, file: str = "accuracy.md") -> str:
     """Of the table of margins in accuracy: 1 points, 2 wins / ties / losses, 3 Wilcoxon p."""
     row = rf"^\| {re.escape(rival)} \| ([+-][\d.]+) \| (\d+ / \d+ / \d+) \| ([\d.]+) \|$"
-    return found("accuracy.md", row, column)
+    return found(file, row, column)
 
 
 def regression(rival: str, column: int) -> str:
@@ -53,8 +54,26 @@ NUMBERS: dict[str, Callable[[], str]] = {
     "over-catboost-p": lambda: margin("CatBoost", 3),
     "over-svm": lambda: margin("RBF-SVM", 1),
     "over-svm-tables": lambda: margin("RBF-SVM", 2),
-    "rmse-catboost": lambda: regression("CatBoost regression", 1),
-    "rmse-catboost-tables": lambda: regression("CatBoost regression", 2),
+    **{
+        f"tables-{rival.lower()}{what}": partial(margin, rival, column, "tables.md")
+        for rival in ("CatBoost", "LightGBM", "forest")
+        for column, what in enumerate(("", "-tables", "-p"), start=1)
+    },
+    **{
+        f"rmse-{name}{what}": partial(regression, rival, column)
+        for name, rival in {
+            "catboost": "CatBoost regression",
+            "lightgbm": "LightGBM regression",
+            "forest": "forest regression",
+            "svr": "SVR",
+            "ridge": "ridge",
+            "knn": "K-NN regression",
+        }.items()
+        for column, what in enumerate(("", "-tables"), start=1)
+    },
+    "coverage": lambda: found("regression.md", r"mean over tables: ANNRegressor ([\d.]+ %)"),
+    "latency-one": lambda: whole(found("latency.txt", r"^one row\s.* ([\d.]+)x\s+12")),
+    "latency-many": lambda: whole(found("latency.txt", r"^256 rows at once.* ([\d.]+)x\s+4\b")),
     "nca-2000": lambda: whole(found("framework.txt", r"scikit-learn, 2000 rows: ([\d.]+)x")),
     "nca-5000": lambda: whole(found("framework.txt", r"scikit-learn, 5000 rows: ([\d.]+)x")),
     "nca-5000-theirs": lambda: whole(
