@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from vicinal._typing import FloatArray, IndexArray
 from vicinal.automatic.committee import (
+    BOOSTING,
     Candidate,
     Choice,
     Judge,
@@ -39,9 +40,10 @@ from vicinal.features.expansion import Expansion
 from vicinal.features.target_statistics import TargetFeatures
 from vicinal.validation.folds import Fold, stratified_folds, stratified_sample
 from vicinal.validation.schedule import Schedule, run_tasks
+from vicinal.voting.boosting import grow_boosted
 from vicinal.voting.forest import Forest
 from vicinal.voting.row_weights import RowWeights, probabilities
-from vicinal.voting.votes import LEAVES
+from vicinal.voting.votes import BOOSTED, OF_TREES
 
 N_FOLDS = 5
 REPEATS = 2
@@ -81,7 +83,7 @@ class OutOfFold:
     """The same before calibration, if there was one."""
     folds: Sequence[Fold] = ()
     weights: Sequence[csr_array] = ()
-    """Of every fold, where they are kept: row weights (test rows, t)."""
+    """Of every fold, where they are kept: row weights (test rows, t) but those of boosted trees."""
 
 
 @dataclass(frozen=True)
@@ -216,27 +218,38 @@ class AutomaticFit:
         if "forest" not in self._members or schedule.deadline.is_over():
             return {}
         samples, f = self._samples, len(self._folds)
-        d = samples.expansion.n_features
+        d, over = samples.expansion.n_features, schedule.deadline.is_over
 
-        def grow(task: tuple[int, int]) -> Forest | None:
-            if schedule.deadline.is_over():
+        def grow(task: tuple[int | None, int]) -> Forest | None:
+            if over():
                 return None
             leaf, fold = task
             train = self._folds[fold].train
             features = samples.in_fold(fold)[train, :d]
             voters, seed = samples.voters[train], self._seed + fold
+            if leaf is None:
+                most, weights = max(voters.boosted), voters.weights
+                return grow_boosted(most, features, voters.targets, weights, seed, over)
             targets, weights = voters.tree_targets(), voters.weights
             n_trees = max(1, TREES // f)
             return Forest.grow(voters.tree(leaf), n_trees, features, targets, weights, seed)
 
-        tasks = [(leaf, fold) for leaf in samples.voters.leaf_sizes for fold in range(f)]
+        kinds: list[int | None] = [None] if samples.voters.boosted else []  # boosted trees
+        kinds += samples.voters.leaf_sizes
+        tasks = [(kind, fold) for kind in kinds for fold in range(f)]
         with _quiet():
             grown = run_tasks(grow, tasks, schedule)
         complete = {}
-        for i, leaf in enumerate(samples.voters.leaf_sizes):
-            of_leaf = [forest for forest in grown[i * f : (i + 1) * f] if forest is not None]
-            if len(of_leaf) == f:
-                complete[MetricName(FOREST, leaf)] = of_leaf
+        for i, leaf in enumerate(kinds):
+            forests = [forest for forest in grown[i * f : (i + 1) * f] if forest is not None]
+            if len(forests) < f:
+                continue
+            if leaf is None:
+                for n_trees in samples.voters.boosted:
+                    first = [forest.first(n_trees) for forest in forests]
+                    complete[MetricName(BOOSTING, n_trees)] = first
+            else:
+                complete[MetricName(FOREST, leaf)] = forests
         return complete
 
     def _committee(self, judge: Judge, scores: Scores) -> _Decision:
@@ -245,7 +258,7 @@ class AutomaticFit:
         shares = np.array([judge.shares(scores, candidate) for candidate in candidates])
         predictions = probabilities(shares, voters.prior)
         if self._max_metrics is not None:
-            asked = [None if c.vote == LEAVES else c.metric for c in candidates]
+            asked = [None if c.vote in OF_TREES else c.metric for c in candidates]
             most = max(1, self._max_metrics // len(self._folds))
             left = with_few_metrics(predictions, voters.targets, voters.weights, asked, most)
             candidates = [candidates[i] for i in left]
@@ -254,12 +267,12 @@ class AutomaticFit:
         seated = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
         seats: dict[bool, list[MetricName]] = {False: [], True: []}  # metrics, and forests
         for candidate, _ in seated:
-            names = seats[candidate.vote == LEAVES]
+            names = seats[candidate.vote in OF_TREES]
             names += [] if candidate.metric in names else [candidate.metric]
         f = len(self._folds)
         chosen = []
         for c, w in sorted(seated, key=lambda seat: -seat[1]):
-            first = seats[c.vote == LEAVES].index(c.metric) * f
+            first = seats[c.vote in OF_TREES].index(c.metric) * f
             chosen.append(_choice(c, w, tuple(range(first, first + f))))
         # Distances between rows need a metric, even if only forests vote.
         factors = [L for name in seats[False] for L in judge.metrics[name]]
@@ -287,10 +300,13 @@ class AutomaticFit:
         after = probabilities(voters.calibrated(mean, strength), voters.prior)
         if not voters.cross_fits:
             return OutOfFold(after, strength, before)
+        local = [(c, w) for c, w in seated if c.vote != BOOSTED]
         kept = []
-        for f in range(len(self._folds)):
-            parts = ((w, judge.row_weights(scores, c, f)) for c, w in seated)
-            kept.append(RowWeights.weighted_sum(parts).to_sparse(len(mean)))
+        for f, fold in enumerate(self._folds):
+            parts = [(w, judge.row_weights(scores, c, f)) for c, w in local]
+            nothing = csr_array((len(fold.test), len(mean)))
+            weights = RowWeights.weighted_sum(parts).to_sparse(len(mean)) if parts else nothing
+            kept.append(weights)
         return OutOfFold(after, strength, before, self._folds, kept)
 
     def _mean_shares(self, shares: FloatArray, weights: FloatArray) -> FloatArray:
@@ -351,7 +367,7 @@ def _choice(candidate: Candidate, weight: float, metrics: tuple[int, ...]) -> Ch
 
 def _kind_of(configuration: str) -> str:
     """One of MEMBERS."""
-    if configuration == FOREST:
+    if configuration in (FOREST, BOOSTING):
         return FOREST
     if "kernel" in configuration:
         return "kernel"

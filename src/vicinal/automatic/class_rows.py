@@ -47,6 +47,7 @@ class ClassRows(VotingRows):
     no_calibration: ClassVar[float] = 1.0
     loss_names: ClassVar[tuple[str, ...]] = ("error", "log_loss")
     leaf_sizes: ClassVar[tuple[int, ...]] = (1, 3)
+    boosted: ClassVar[tuple[int, ...]] = ()
     cross_fits: ClassVar[bool] = False
 
     @property

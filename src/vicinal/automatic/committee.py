@@ -13,21 +13,26 @@ from vicinal.kernels.cpu.class_neighbors import NeighborIndex, Neighbors
 from vicinal.validation.folds import Fold
 from vicinal.validation.out_of_fold import gather_out_of_fold
 from vicinal.validation.schedule import Schedule, run_tasks
+from vicinal.voting.boosting import BoostedLeaves
 from vicinal.voting.forest import Forest, LeafRows
 from vicinal.voting.global_linear import GlobalLines, line_of_features
 from vicinal.voting.local_linear import LOCAL_ROWS, local_linear_weights
 from vicinal.voting.row_weights import RowWeights, probabilities
 from vicinal.voting.votes import (
+    BOOSTED,
     GLOBAL_LINES,
     LEAVES,
     LINES,
     N_NEIGHBORS,
+    OF_TREES,
     SLOPED,
     VoteName,
     rules,
     vote_weights,
 )
 
+BOOSTING = "boosting"
+"""Configuration of boosted trees; its iterates are numbers of trees."""
 LEAST_EXPLAINED = 0.1
 """Share of the variance that a line has to explain before votes are moved along one."""
 CANDIDATES = 30
@@ -54,7 +59,7 @@ class Candidate:
         """Its configuration, and whether its neighbors vote, are moved, or have a line."""
         if self.vote in SLOPED:
             return self.metric.configuration, "sloped"
-        own = self.vote in (LEAVES, *LINES, *GLOBAL_LINES)
+        own = self.vote in (*OF_TREES, *LINES, *GLOBAL_LINES)
         return self.metric.configuration, self.vote if own else ""
 
 
@@ -63,7 +68,8 @@ class Choice:
     """One member of the committee: a metric of every fold, and how its neighbors vote.
 
     Of a forest, whose vote is "leaves", ``iterate`` and ``n_neighbors`` are the rows that a leaf
-    has at least; of a line through all rows, ``n_neighbors`` is 1 and means nothing.
+    has at least; of boosted trees ``iterate`` is their number, and ``n_neighbors``, as for a line
+    through all rows, is 1 and means nothing.
     """
 
     configuration: str
@@ -185,8 +191,13 @@ class Judge:
         return self._with_shares(scores, lines, schedule)
 
     def with_forests(self, scores: Scores, schedule: Schedule) -> Scores:
-        """Add the votes of the rows in the leaves of forests."""
-        leaves = [Candidate(name, LEAVES, name.iterate) for name in self.forests]
+        """Add the votes of the rows in the leaves of forests, and what boosted trees predict."""
+        leaves = [
+            Candidate(name, BOOSTED, 1)
+            if name.configuration == BOOSTING
+            else Candidate(name, LEAVES, name.iterate)
+            for name in self.forests
+        ]
         return self._with_shares(scores, leaves, schedule)
 
     def row_weights(self, scores: Scores, candidate: Candidate, fold: int) -> RowWeights:
@@ -195,11 +206,8 @@ class Judge:
         voters, k, prior_votes = samples.voters, candidate.n_neighbors, samples.voters.prior_votes
         train, test = self.folds[fold]
         X = samples.in_fold(fold)
-        if vote == LEAVES:
-            weights = np.zeros(len(X))
-            weights[train] = voters.weights[train]
-            leaves = LeafRows(X, self.forests[name][fold], weights, prior_votes)
-            return leaves.row_weights(X[test])
+        if vote in OF_TREES:
+            return self._trees(candidate, fold).row_weights(self._features(fold)[test])
         if vote in GLOBAL_LINES:
             weights = np.zeros(len(X))
             weights[train] = voters.weights[train]
@@ -218,16 +226,22 @@ class Judge:
             return RowWeights.weighted_sum([(1.0, votes), (1.0, moves)])
         return vote_weights(near, voters.weights, vote, k, prior_votes)
 
+    def fold_shares(self, scores: Scores, candidate: Candidate, fold: int) -> FloatArray:
+        """(t, c + 1) shares of the test rows of a fold: targets and prior by the row weights."""
+        voters, trees = self.samples.voters, None
+        if candidate.vote == BOOSTED:
+            trees = self._trees(candidate, fold)
+        if isinstance(trees, BoostedLeaves):  # rows need not be weighed to know their sum
+            return trees.shares(self._features(fold)[self.folds[fold].test], voters.targets)
+        return voters.shares(self.row_weights(scores, candidate, fold))
+
     def shares(self, scores: Scores, candidate: Candidate) -> FloatArray:
         """(n, c + 1) mean shares of targets and prior, for rows that were not learned from."""
         voters = self.samples.voters
         if candidate in scores.shares:
             of_folds = scores.shares[candidate]
         else:
-            of_folds = [
-                voters.shares(self.row_weights(scores, candidate, f))
-                for f in range(len(self.folds))
-            ]
+            of_folds = [self.fold_shares(scores, candidate, f) for f in range(len(self.folds))]
         prior_alone = np.zeros((len(self.samples.X), len(voters.prior) + 1))
         prior_alone[:, -1] = 1.0
         return gather_out_of_fold(of_folds, self.folds, prior_alone)
@@ -237,6 +251,19 @@ class Judge:
         """The K that are tried."""
         smallest = min(len(fold.train) for fold in self.folds)
         return tuple(k for k in N_NEIGHBORS if k < smallest) or (1,)
+
+    def _features(self, fold: int) -> FloatArray:
+        """(n, d) the rows without hat and kernel functions, which trees do not see."""
+        return self.samples.in_fold(fold)[:, : self.samples.expansion.n_features]
+
+    def _trees(self, candidate: Candidate, fold: int) -> LeafRows | BoostedLeaves:
+        """The training rows of a fold in the leaves of its trees."""
+        voters, train = self.samples.voters, self.folds[fold].train
+        weights = np.zeros(len(voters.weights))
+        weights[train] = voters.weights[train]
+        source = BoostedLeaves if candidate.vote == BOOSTED else LeafRows
+        forest = self.forests[candidate.metric][fold]
+        return source(self._features(fold), forest, weights, voters.prior_votes)
 
     def _line(self, fold: int) -> GlobalLines:
         """The line through all training rows of a fold."""
@@ -266,7 +293,7 @@ class Judge:
         voters, f = self.samples.voters, len(self.folds)
 
         def ask(which: tuple[Candidate, int]) -> FloatArray:
-            return voters.shares(self.row_weights(scores, *which))
+            return self.fold_shares(scores, *which)
 
         asked = [(candidate, fold) for candidate in candidates for fold in range(f)]
         found = run_tasks(ask, asked, schedule)

@@ -47,6 +47,7 @@ class NumberRows(TargetRows):
     no_calibration: ClassVar[float] = 0.0
     loss_names: ClassVar[tuple[str, ...]] = ("squared_error",)
     leaf_sizes: ClassVar[tuple[int, ...]] = (2,)
+    boosted: ClassVar[tuple[int, ...]] = (50, 100, 200)
     cross_fits: ClassVar[bool] = True
 
     learned: FloatArray

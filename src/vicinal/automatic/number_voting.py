@@ -172,11 +172,11 @@ class NumberVotingModel(VotingModel):
         return self._residuals / _columns(self.oof_scales_)
 
     def _scales(self, queries: FloatArray) -> FloatArray:
-        """(n, q) mean absolute residuals of the rows that vote for queries (n, p)."""
+        """(n, q) mean absolute residuals of the near rows that vote for queries (n, p)."""
         found = np.empty((len(queries), len(self.prior_)))
         committee, residuals = self._tuned_committee, self._residuals
         for block in committee.batches(len(queries)):
-            weights, _ = committee.sparse_weights(queries[block])
+            weights = committee.local_weights(queries[block])
             found[block] = residual_scales(weights, residuals)
         return found
 

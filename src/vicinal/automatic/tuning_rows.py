@@ -48,6 +48,8 @@ class TuningRows(Voters, Protocol):
     """Whether a single metric has no local linear votes and no calibration."""
     leaf_sizes: ClassVar[tuple[int, ...]]
     """Of the forests: the rows that a leaf has at least."""
+    boosted: ClassVar[tuple[int, ...]]
+    """Numbers of boosted trees that are tried, ascending."""
     cross_fits: ClassVar[bool]
     """Whether predictions out of fold are those of committees that were chosen without their rows,
     and their row weights are kept: intervals follow from them."""

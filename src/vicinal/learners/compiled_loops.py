@@ -203,3 +203,40 @@ def descend_trees(
                 right = 1 if X[i, features[node]] > thresholds[node] else 0
                 node = children[node, right]
             out[i, t] = node
+
+
+@compiled_sum
+def add_boosted_weights(
+    leaves: IndexArray,
+    asked: IndexArray,
+    roots: IndexArray,
+    steps: FloatArray,
+    weights: FloatArray,
+    out: FloatArray,
+) -> None:
+    """out (q, n) += derivatives of boosted predictions by the residuals before the first tree.
+
+    Tree t takes A r from residuals r, where row i of A has w_j s_l for the rows j in the leaf l of
+    i: so the last tree comes first, and every other one passes on (I − A)ᵀ of what it is given.
+    ``leaves`` (t, n) and ``asked`` (q, t) count from the root of the tree, ``steps`` (v,) are s.
+    """
+    most = 0
+    for t in range(roots.shape[0]):
+        for i in range(leaves.shape[1]):
+            most = max(most, leaves[t, i])
+        for q in range(asked.shape[0]):
+            most = max(most, asked[q, t])
+    sums = np.empty(most + 1)
+    for q in range(asked.shape[0]):
+        g = out[q]
+        for t in range(roots.shape[0] - 1, -1, -1):
+            own = leaves[t]
+            sums[:] = 0.0
+            for i in range(own.shape[0]):
+                sums[own[i]] -= g[i]
+            sums[asked[q, t]] += 1.0
+            for v in range(sums.shape[0]):
+                if sums[v] != 0.0:
+                    sums[v] *= steps[roots[t] + v]
+            for i in range(own.shape[0]):
+                g[i] += weights[i] * sums[own[i]]

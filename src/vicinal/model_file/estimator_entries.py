@@ -30,7 +30,7 @@ from vicinal.model_file.schema import (
     indices,
     output_container,
 )
-from vicinal.voting.votes import FADING, LEAVES, VoteName
+from vicinal.voting.votes import FADING, OF_TREES, VoteName
 
 FEATURES = (
     Field("n_features_in_", Integer(low=1, size="d")),
@@ -242,7 +242,7 @@ def _check_automatic(model: Any) -> None:
     for member in model.chosen_:
         if tuple(getattr(member, name) for name in TRIED) not in tried:
             raise ValueError("chosen_ has a member that is not among cv_results_")
-        q = len(forests if member.vote == LEAVES else model.metrics_)
+        q = len(forests if member.vote in OF_TREES else model.metrics_)
         if max(member.metrics) >= q:
             raise ValueError(f"chosen_ refers to metrics or forests beyond the {q} there are")
         most = n - 1 if member.vote in FADING else max(n, MOST_VOTERS)

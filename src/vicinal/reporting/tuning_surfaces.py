@@ -87,7 +87,7 @@ def _vote_surface(model: ANNClassifier | ANNRegressor, vote: str) -> Surface:
     note = "Out-of-fold squared error, of the variance" if of_numbers else "Out-of-fold error"
     return Surface(
         f"Metric × K, {vote} vote", "K", "metric @ iterate",
-        ("per leaf",) if vote == LEAVES else tuple(map(str, columns)),
+        {LEAVES: ("per leaf",), BOOSTED: ("trees",)}.get(vote, tuple(map(str, columns))),
         tuple(f"{name} @ {iterate}" for name, iterate in rows),
         error, chosen, note,
     )  # fmt: skip

@@ -63,9 +63,7 @@ class Forest:
         may not be fitted in several threads, since it changes the filters of warnings.
         """
         rng = np.random.RandomState(seed)
-        center, scale = X.mean(axis=0), X.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        Z = ((X - center) / scale).astype(np.float32)
+        Z, center, scale = standardized_for_trees(X)
         nodes = []
         tree = clone(tree)
         for _ in range(n_trees):
@@ -102,6 +100,19 @@ class Forest:
             np.where(inner[:, None], children, -1),
         )
 
+    @property
+    def trees(self) -> list[slice]:
+        """The nodes of each tree."""
+        ends = [*self.roots[1:].tolist(), len(self.features)]
+        return [slice(start, end) for start, end in zip(self.roots.tolist(), ends, strict=True)]
+
+    def first(self, n_trees: int) -> Forest:
+        """The first trees."""
+        end = self.trees[n_trees - 1].stop
+        return Forest(
+            self.roots[:n_trees], self.features[:end], self.thresholds[:end], self.children[:end]
+        )
+
     def leaves(self, X: FloatArray) -> IndexArray:
         """(n, t) the leaf of each row of X (n, d) in each tree."""
         from vicinal.learners.compiled_loops import descend_trees
@@ -130,6 +141,13 @@ class Forest:
             on = inner & ~apart
             nodes = np.where(on, self.children[nodes, right.astype(np.intp)], -1)
         return found / len(self.roots)
+
+
+def standardized_for_trees(X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rows (x − center) / scale in the precision of scikit-learn's trees; center and scale (d,)."""
+    center, scale = X.mean(axis=0), X.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return np.ascontiguousarray((X - center) / scale, dtype=np.float32), center, scale
 
 
 class LeafRows:

@@ -21,11 +21,12 @@ from vicinal._typing import FloatArray, IndexArray
 from vicinal.kernels.cpu.metric_index import SearchMetric, run_in_threads
 from vicinal.learners.rank_one_metrics import factor
 from vicinal.objective.soft_average import soft_average
+from vicinal.voting.boosting import BoostedLeaves
 from vicinal.voting.forest import Forest, LeafRows
 from vicinal.voting.global_linear import GlobalLines, line_of_features
 from vicinal.voting.nearest_rows import NearestRows, WeightedVote
 from vicinal.voting.row_weights import RowWeights, Voters, probabilities
-from vicinal.voting.votes import GLOBAL_LINES, LEAVES, VoteName
+from vicinal.voting.votes import BOOSTED, GLOBAL_LINES, OF_TREES, VoteName
 
 BATCH = 4096
 """Queries that are answered at a time, at most."""
@@ -132,7 +133,7 @@ class Member(Protocol):
 
 
 class Committee:
-    """Weighted mean of nearest rows under several metrics, rows in leaves, and lines through all.
+    """Weighted mean of nearest rows under several metrics, of lines and of rows in leaves.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ class Committee:
     ) -> None:
         self.X, self.rows, self.calibration = X, rows, calibration
         self._metrics, self._all_members = metrics, members
-        apart = (LEAVES, *GLOBAL_LINES)
+        apart = (*OF_TREES, *GLOBAL_LINES)
         self._members = [member for member in members if member.vote not in apart]
         self._center = X.mean(axis=0)
         votes = _votes_by_metric(self._members)
@@ -178,13 +179,15 @@ class Committee:
             X, used, list(votes.values()), rows.weights,
             prior_votes=rows.prior_votes, keep=self.keep, project=project,
         )  # fmt: skip
-        in_leaves = [member for member in members if member.vote == LEAVES]
-        self.forests = [
-            (vote.weight, forests[f]) for f, (vote,) in _votes_by_metric(in_leaves).items()
-        ]
-        self._leaves = [
-            (w, LeafRows(X, forest, rows.weights, rows.prior_votes)) for w, forest in self.forests
-        ]
+        self.forests, self._leaves, self._boosted = [], [], []
+        args = rows.weights, rows.prior_votes
+        for f, (vote,) in _votes_by_metric([m for m in members if m.vote in OF_TREES]).items():
+            self.forests.append((vote.weight, forests[f]))
+            if vote.name == BOOSTED:
+                trees = BoostedLeaves(X, forests[f], *args)
+                self._boosted.append((vote.weight, trees, trees.leaf_values(rows.targets)))
+            else:
+                self._leaves.append((vote.weight, LeafRows(X, forests[f], *args)))
         through_all = [member for member in members if member.vote in GLOBAL_LINES]
         lines = [
             (vote.weight, GLOBAL_LINES[vote.name], metrics[q])
@@ -197,7 +200,8 @@ class Committee:
         self._slope = None
         if any(self._nearest.sloped):
             self._slope = line_of_features(X, n_features, rows.weights)
-        entries += len(X) * sum(line is not None for line in (self._lines, self._slope))
+        weighing_all = [self._lines, self._slope, *self._boosted[:1]]
+        entries += len(X) * sum(source is not None for source in weighing_all)
         self._batch = max(1, min(BATCH, ENTRIES // max(entries, 1)))
 
     def batches(self, n_queries: int) -> Iterator[slice]:
@@ -219,6 +223,23 @@ class Committee:
         threads: int | None = None,
     ) -> RowWeights:
         """The weighted mean of the members, not calibrated."""
+        boosted = [
+            (weight, trees.row_weights(queries, own_rows)) for weight, trees, _ in self._boosted
+        ]
+        return RowWeights.weighted_sum([*self._plain_parts(queries, own_rows, threads), *boosted])
+
+    def _mean_shares(self, queries: FloatArray, threads: int | None) -> FloatArray:
+        """(q, c + 1) the shares of `_mean_weights`; boosted trees weigh no row for them."""
+        parts = self._plain_parts(queries, None, threads)
+        shares = self.rows.shares(RowWeights.weighted_sum(parts)) if parts else 0.0
+        for weight, trees, values in self._boosted:
+            shares = shares + weight * trees.shares_from(values, queries)
+        return np.asarray(shares)
+
+    def _plain_parts(
+        self, queries: FloatArray, own_rows: IndexArray | None, threads: int | None
+    ) -> list[tuple[float, RowWeights]]:
+        """The parts of the mean of all members but boosted trees."""
         parts = []
         if self._members:  # not all of them are forests
             near = self._nearest.row_weights(queries, own_rows, threads)
@@ -232,7 +253,7 @@ class Committee:
         ]
         if self._lines is not None:
             parts.append((1.0, self._lines.row_weights(queries, own_rows)))
-        return RowWeights.weighted_sum(parts)
+        return parts
 
     def predictions(self, queries: FloatArray) -> FloatArray:
         """(q, c) probabilities of the classes, or averages of the targets, of queries (q, p)."""
@@ -241,7 +262,7 @@ class Committee:
         size = min(self._batch, THREAD_QUERIES) if alone else self._batch
 
         def predict_block(block: slice) -> None:
-            shares = rows.shares(self._mean_weights(queries[block], threads=1 if alone else None))
+            shares = self._mean_shares(queries[block], 1 if alone else None)
             P[block] = probabilities(rows.calibrated(shares, self.calibration), rows.prior)
 
         run_in_threads(predict_block, list(gen_batches(len(queries), size)), None if alone else 1)
@@ -253,6 +274,13 @@ class Committee:
         """Row weights as a sparse array (q, n), and (q,) the prior's share."""
         weights = self.row_weights(queries, own_rows)
         return weights.to_sparse(len(self.X)), weights.prior_share
+
+    def local_weights(self, queries: FloatArray) -> csr_array:
+        """(q, n) row weights by all members but boosted trees, whose weights are not local."""
+        parts = self._plain_parts(queries, None, None)
+        if not parts:
+            return csr_array((len(queries), len(self.X)))
+        return RowWeights.weighted_sum(parts).to_sparse(len(self.X))
 
     @cached_property
     def mean_metric(self) -> FloatArray:
@@ -354,7 +382,7 @@ def mean_metric(X: FloatArray, metrics: FloatArray, members: Sequence[Member]) -
     deviations = X - X.mean(axis=0)
     mean = np.zeros((deviations.shape[1],) * 2)
     covariance = deviations.T @ deviations / len(deviations)
-    members = [member for member in members if member.vote != LEAVES]
+    members = [member for member in members if member.vote not in OF_TREES]
     members = [member for member in members if member.vote not in GLOBAL_LINES] or members
     for member in members:
         for L in metrics[list(member.metrics)]:

@@ -29,6 +29,7 @@ VoteName: TypeAlias = Literal[
     "sloped soft",
     "sloped sharp",
     "leaves",
+    "boosted leaves",
 ]
 
 LOCAL_LINEAR: VoteName = "local linear"
@@ -43,6 +44,9 @@ GLOBAL_LINES: dict[VoteName, float] = {
 """Ridges of lines through all rows, in the same units: :mod:`vicinal.voting.global_linear`."""
 LEAVES: VoteName = "leaves"
 """The vote of a forest: :mod:`vicinal.voting.forest`."""
+BOOSTED: VoteName = "boosted leaves"
+"""The vote of trees that were grown one after the other: :mod:`vicinal.voting.boosting`."""
+OF_TREES = (LEAVES, BOOSTED)
 FADING: tuple[VoteName, ...] = ("epanechnikov", "sloped epanechnikov", *LINES)
 """Votes whose weights look at the neighbor after the last."""
 COUNTED: tuple[VoteName, ...] = ("majority", "epanechnikov")

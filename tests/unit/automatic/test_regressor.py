@@ -333,3 +333,29 @@ def test_diabetes_is_predicted_as_well_as_is_known():
     data, target = load_diabetes(return_X_y=True)
     model = vc.ANNRegressor(members=("linear", "hat")).fit(data[:300], target[:300])
     assert model.score(data[300:], target[300:]) > 0.45
+
+
+def test_boosted_trees_are_members_like_others(tmp_path):
+    model = vc.ANNRegressor(members=("forest",)).fit(X_TRAIN, Y_TRAIN)
+    assert "boosted leaves" in {choice.vote for choice in model.chosen_}
+    predictions = model.predict(X_TEST)
+    weights, prior_share = model.vote_weights(X_TEST)
+    assert_allclose(weights @ Y_TRAIN + prior_share * model.prior_, predictions, rtol=1e-10)
+    vc.save(model, tmp_path / "m.vicinal")
+    loaded = vc.load(tmp_path / "m.vicinal")
+    assert_array_equal(loaded.predict(X_TEST), predictions)
+    assert_array_equal(loaded.predict_interval(X_TEST), model.predict_interval(X_TEST))
+    assert "thresholds" in str(model.explain(X_TEST[:1])[0])
+    assert_array_equal(copy(model).forget_rows(np.arange(20)).X_fit_, X_TRAIN[20:])
+    rows = model.kneighbors(n_neighbors=3, return_distance=False)
+    assert not np.any(rows == np.arange(N)[:, None])
+
+
+def test_boosted_trees_follow_thresholds():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(400, 12))
+    y = 2.0 * (X[:, 0] > 0.3) + (X[:, 1] > 0.6) * (X[:, 2] > 0.5) + 0.1 * rng.normal(size=400)
+    model = vc.ANNRegressor().fit(X[:250], y[:250])
+    boosted = sum(choice.weight for choice in model.chosen_ if choice.vote == "boosted leaves")
+    assert boosted > 0.3
+    assert model.score(X[250:], y[250:]) > 0.93
