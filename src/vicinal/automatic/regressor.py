@@ -32,16 +32,16 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
     Short descents of MLKR's objective, from the Euclidean metric of the standardized, whitened
     and (if they are at most 30) expanded features, on each of F folds of the training data, give
     paths of metrics. Each iterate kept, and each start, is judged with several votes and every K
-    on the rows that it was not learned from; so are the leaves of regression forests, local linear
-    votes under the best metrics, averages that are moved along a line through all rows, and lines
-    through all rows themselves. A committee of the best then predicts
+    on the rows that it was not learned from; so are the leaves of regression forests, boosted
+    trees, local linear votes under the best metrics, averages that are moved along a line through
+    all rows, and lines through all rows themselves. A committee of the best then predicts
 
     .. math:: \hat y(x) = \sum_j w_j(x) \, y_j, \qquad \sum_j w_j(x) = 1,
 
     an average over the training rows (and, where neighbors do not help, their mean), so that
     :meth:`vote_weights` and :meth:`explain` say which rows it was made of. Weights of local linear
-    votes may be negative, and so may those of lines through all rows, which give every training row
-    a small weight.
+    votes may be negative, and so may those of boosted trees and of lines through all rows, which
+    give every training row a small weight.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
         vector databases).
     members : sequence of {"linear", "hat", "forest"} or None, default=None
         Kinds of members that the committee may have; None allows all. "linear" are metrics of the
-        features, "hat" metrics of their hat functions, "forest" the leaves of decision trees. For
-        metrics only, use ``("linear", "hat")``.
+        features, "hat" metrics of their hat functions, "forest" decision trees, beside each
+        other and boosted. For metrics only, use ``("linear", "hat")``.
     max_metrics : int or None, default=None
         Metrics that the committee may have, at most; fewer answer sooner. Each is learned once per
         fold, so that at least one per fold stays. None allows as many as it has members for.
@@ -83,7 +83,7 @@ class ANNRegressor(NumberVotingModel, RegressorMixin, TunedModel):
     knots_ : (d, k) array or None
         Where the hat functions of each feature have their peaks; None if no member needs them.
     forests_ : list of Forest or None
-        Decision trees of the members whose vote is "leaves".
+        Decision trees of the members whose vote is "leaves" or "boosted leaves".
     shrinkage_ : float
         The share of the mean target in every prediction, from 0 to 1, found out of fold.
     components_ : (m, d) array

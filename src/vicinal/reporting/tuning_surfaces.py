@@ -11,7 +11,7 @@ from vicinal.fitted_model import FittedModel
 from vicinal.reporting.findings import Curve, Surface, Tuning
 from vicinal.reporting.headline import error_of, number
 from vicinal.search.search_cv import ANNSearchCV
-from vicinal.voting.votes import LEAVES
+from vicinal.voting.votes import LEAVES, OF_TREES
 
 CURVE_LENGTH = 400
 """Iterates drawn; longer histories are thinned."""
@@ -83,11 +83,14 @@ def _vote_surface(model: ANNClassifier | ANNRegressor, vote: str) -> Surface:
         for choice in model.chosen_
         if choice.vote == vote
     )
+    labels = tuple(map(str, columns))
+    if vote in OF_TREES:
+        labels = ("per leaf",) if vote == LEAVES else ("trees",)
     of_numbers = isinstance(model, ANNRegressor)
     note = "Out-of-fold squared error, of the variance" if of_numbers else "Out-of-fold error"
     return Surface(
         f"Metric × K, {vote} vote", "K", "metric @ iterate",
-        {LEAVES: ("per leaf",), BOOSTED: ("trees",)}.get(vote, tuple(map(str, columns))),
+        labels,
         tuple(f"{name} @ {iterate}" for name, iterate in rows),
         error, chosen, note,
     )  # fmt: skip
