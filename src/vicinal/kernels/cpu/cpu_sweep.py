@@ -153,11 +153,10 @@ class CpuSweep:
                 quads,
                 coefficients,
                 self._VT,
-                self._symmetric,
                 (E, runs, counts),
                 self._product,
                 part.columns,
-                part.transposed,
+                part.transposed if self._symmetric else None,
             )
         return part
 

@@ -238,7 +238,8 @@ def _runs(A, limits, label, points, bounds, runs):
         for r in range(QUAD):
             box_bounds(A[r], tiles.low, tiles.high, bounds[r])
         first, last = tiles.class_starts[label], tiles.class_starts[label + 1]
-        count = append_runs(0, first, bounds, limits, tiles.starts, runs, 0)
+        none = np.int64(0)  # not the constant 0, for which the callee would be compiled once more
+        count = append_runs(none, first, bounds, limits, tiles.starts, runs, none)
         return append_runs(last, bounds.shape[1], bounds, limits, tiles.starts, runs, count)
     runs[0, 0], runs[0, 1] = 0, points.offsets[label]
     runs[1, 0], runs[1, 1] = points.offsets[label + 1], points.norms.shape[0]
@@ -323,7 +324,10 @@ def push(quads, labels, real, points, hinge, symmetric, sums):
     limits = np.empty(QUAD)
     found = np.empty(n + 1, dtype=np.int64)
     distances = np.empty(n + 1)
-    gains = np.empty(np.max(np.diff(points.indptr)))
+    most = 0
+    for p in range(n):
+        most = max(most, points.indptr[p + 1] - points.indptr[p])
+    gains = np.empty(most)
     for q in range(quads.shape[0]):
         for r in range(QUAD):
             p = quads[q, r]
@@ -332,7 +336,7 @@ def push(quads, labels, real, points, hinge, symmetric, sums):
                 A[r, k] = points.ZT[k, p]
                 B[r, k] = -2.0 * A[r, k]
         count = _runs(A, limits, labels[q], points, bounds, runs)
-        width = 0
+        width = np.int64(0)
         for i in range(count):
             quad_distances(B, points.ZT, points.norms, runs[i, 0], runs[i, 1], D, width)
             width += runs[i, 1] - runs[i, 0]

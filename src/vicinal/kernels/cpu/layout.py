@@ -279,8 +279,9 @@ def _quad_runs(A, positions, label, ZT, groups, tiles, gaps, bounds, runs):
             if (t < first or t >= last) and bounds[r, t] < least:
                 other, least = t, bounds[r, t]
         limits[1, r] = gaps[1] + _nearest_in(other, tiles.starts, A[r], positions[r], ZT, groups)
-    similar = append_runs(first, last, bounds, limits[0], tiles.starts, runs, 0)
-    count = append_runs(0, first, bounds, limits[1], tiles.starts, runs, similar)
+    none = np.int64(0)  # not the constant 0, for which the callee would be compiled once more
+    similar = append_runs(first, last, bounds, limits[0], tiles.starts, runs, none)
+    count = append_runs(none, first, bounds, limits[1], tiles.starts, runs, similar)
     return similar, append_runs(last, n_tiles, bounds, limits[1], tiles.starts, runs, count)
 
 

@@ -121,9 +121,8 @@ class LogisticPairs:
             row_sums[quads[taken]] = (coefficients * sums)[taken].sum(axis=1)
             part.value.append(float((values * self._weights).sum()))
             memory = (E, runs, counts)
-            backward(
-                quads, coefficients, VT, symmetric, memory, product, part.columns, part.transposed
-            )
+            transposed = part.transposed if symmetric else None
+            backward(quads, coefficients, VT, memory, product, part.columns, transposed)
 
 
 def _assemble(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vicinal.kernels.cpu.jit import compiled, compiled_sum
+from vicinal.kernels.cpu.jit import compiled, inner, inner_sum
 
 
 class SearchInput(NamedTuple):
@@ -60,19 +60,19 @@ def measure(A: NDArray[np.float32], B: NDArray[np.float32], filtered: NDArray[np
                     row[r] = (((row[r] + e0 * e0) + e1 * e1) + e2 * e2) + e3 * e3
 
 
-@compiled
+@inner
 def _limit(tile: Tile, i: int, d: int, worst: float) -> np.float32:
     """What the filter cannot exceed for a squared distance up to `worst` (module docstring)."""
     distance = tile.unit * np.sqrt(worst) + 1.001 * _ROUNDOFF * tile.radii[i]
     return np.float32(distance * distance * (1 + 2 * (d + 4) * _ROUNDOFF) + _UNDERFLOW)
 
 
-@compiled
+@inner
 def _precedes(distance: float, id_: int, other: float, other_id: int) -> bool:
     return distance < other or (distance == other and id_ < other_id)
 
 
-@compiled_sum
+@inner_sum
 def _squared_distance(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     """Σ (a − b)², in some fixed order."""
     total = 0.0
@@ -82,7 +82,7 @@ def _squared_distance(a: NDArray[np.floating], b: NDArray[np.floating]) -> float
     return total
 
 
-@compiled
+@inner
 def _sink(
     distances: NDArray[np.float64], ids: NDArray[np.int64], size: int, distance: float, id_: int
 ) -> None:
@@ -106,7 +106,7 @@ def _sink(
     ids[hole] = id_
 
 
-@compiled
+@inner
 def _barred(problem: SearchInput, query: int, reference: int) -> bool:
     if problem.ids[reference] == problem.exclude[query]:
         return True
@@ -115,7 +115,7 @@ def _barred(problem: SearchInput, query: int, reference: int) -> bool:
     return bool(problem.query_groups[query] == problem.reference_groups[reference])
 
 
-@compiled
+@inner
 def _none_within(values: NDArray[np.float32], limit: np.float32) -> bool:
     within = 0
     for r in range(values.shape[0]):  # no early exit: this vectorizes
@@ -123,7 +123,7 @@ def _none_within(values: NDArray[np.float32], limit: np.float32) -> bool:
     return within == 0
 
 
-@compiled
+@inner
 def _scan_class(
     problem: SearchInput,
     tile: Tile,

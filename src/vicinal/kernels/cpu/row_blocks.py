@@ -110,7 +110,7 @@ def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, 
 @inner
 def _measure_quad(B, ZT, norms, runs, count, rows):
     """The distances of 4 anchors to the points of all runs, one run after the other."""
-    at = 0
+    at = np.int64(0)  # not the constant 0, for which the callee would be compiled once more
     for i in range(count):
         quad_distances(B, ZT, norms, runs[i, 0], runs[i, 1], rows, at)
         at += runs[i, 1] - runs[i, 0]
@@ -128,6 +128,7 @@ def forward(quads, points, sides, modes, block):
     E, runs, counts, averages, sums = block
     lanes = np.empty(LANES, dtype=E.dtype)
     B = np.empty((QUAD, ZT.shape[0]), dtype=E.dtype)
+    safe = (np.int64(SHIFTED), np.int64(SHIFTED))  # trustworthy
     for q in range(quads.shape[0]):
         positions = quads[q]
         for r in range(QUAD):
@@ -135,15 +136,14 @@ def forward(quads, points, sides, modes, block):
                 B[r, k] = -2 * ZT[k, positions[r]]
         rows = E[QUAD * q : QUAD * (q + 1)]
         out = averages[q], sums[q]
-        _measure_quad(B, ZT, norms, runs[q], counts[q, 1], rows)
-        if not _soften_quad(
-            positions, rows, runs[q], counts[q], points, sides, modes, out[0], out[1], lanes
-        ):
+        chosen = modes
+        while True:
             _measure_quad(B, ZT, norms, runs[q], counts[q, 1], rows)
-            safe = (SHIFTED, SHIFTED)
-            _soften_quad(
-                positions, rows, runs[q], counts[q], points, sides, safe, out[0], out[1], lanes
-            )
+            if _soften_quad(
+                positions, rows, runs[q], counts[q], points, sides, chosen, out[0], out[1], lanes
+            ):
+                break
+            chosen = safe
 
 
 @compiled
@@ -179,8 +179,8 @@ def weigh_targets(E, runs, counts, YT, factors):
 
 
 @compiled
-def backward(quads, coefficients, VT, symmetric, block, product, columns, transposed):
-    """Add the anchors' rows of W to W V, 1ᵀW and, if symmetric, (Wᵀ V)ᵀ.
+def backward(quads, coefficients, VT, block, product, columns, transposed):
+    """Add the anchors' rows of W to W V, 1ᵀW and, unless it is None, to the transposed (Wᵀ V)ᵀ.
 
     coefficients (q, 4, 2): what one unit of unnormalized weight is worth; anchors with both zero
     cost nothing. product (n, c) is written at the anchors' positions only.
@@ -218,7 +218,7 @@ def backward(quads, coefficients, VT, symmetric, block, product, columns, transp
                 product,
                 columns,
             )
-        if symmetric:
+        if transposed is not None:  # what serves it is compiled only then
             _spread(rows, quads[q], coefficients[q], VT, runs[q], counts[q], transposed)
 
 
