@@ -31,8 +31,10 @@ from vicinal.kernels.cpu.row_blocks import (
     SHIFTED,
     backward,
     backward_lists,
+    backward_work,
     forward,
     forward_lists,
+    forward_work,
     sum_targets,
     weigh_targets,
 )
@@ -141,13 +143,14 @@ class CpuSweep:
         )
         runs = np.empty((q, max_runs, 2), dtype=np.int64)
         counts = np.zeros((q, 2), dtype=np.int64)
+        work = forward_work(len(self._points[0]), E.dtype), backward_work(len(self._VT))
         for block in blocks:
             quads = block.quads
             averages = np.zeros((len(quads), QUAD, 2))
             sums = np.ones((len(quads), QUAD, 2))
             memory = Memory(E, runs, counts, averages, sums)
             self._choose_runs(quads, block.labels, runs, counts)
-            forward(quads, self._points, self._sides, self._modes, memory)
+            forward(quads, self._points, self._sides, self._modes, memory, work[0])
             coefficients = self._answer(block, memory, part.listed, respond)
             backward(
                 quads,
@@ -157,6 +160,7 @@ class CpuSweep:
                 self._product,
                 part.columns,
                 part.transposed if self._symmetric else None,
+                work[1],
             )
         return part
 

@@ -31,7 +31,6 @@ from vicinal.kernels.cpu.layout import (
     compact_order,
     cut_into_blocks,
     make_tiles,
-    no_tiles,
     rotate_to_principal_axes,
     run_in_shares,
     transpose_padded,
@@ -105,19 +104,21 @@ class Impostors:
         """See :meth:`vicinal.kernels.contract.PushKernel.sweep`."""
         rows = self._targets.anchors if rows is None else rows
         hinge = Hinge(squared, float(width))
-        position, points = _lay_out(self._targets, Z, V)
+        position, points, tiles = _lay_out(self._targets, Z, V)
         blocks = cut_into_blocks(np.sort(position[rows]), points.offsets, BLOCK_ELEMENTS)
         product, row_sums = np.zeros(V.shape), np.zeros(len(Z))
 
         def run(share: list[Block]) -> Sums:
-            return _run(share, points, hinge, symmetric, product, row_sums)
+            return _run(share, points, tiles, hinge, symmetric, product, row_sums)
 
         parts = run_in_shares(run, blocks, threaded=len(rows) * len(Z) >= SERIAL_ELEMENTS)
         return _assemble(parts, points.V, position, symmetric)
 
 
-def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexArray, Points]:
-    """The points in the order and the form that the compiled loops want; where each row went."""
+def _lay_out(
+    targets: Comparisons, Z: FloatArray, V: FloatArray
+) -> tuple[IndexArray, Points, Tiles | None]:
+    """Where each row went; the points in the order and form that the compiled loops want; tiles."""
     lists = targets.similar
     assert lists is not None
     n = len(Z)
@@ -143,15 +144,14 @@ def _lay_out(targets: Comparisons, Z: FloatArray, V: FloatArray) -> tuple[IndexA
         indptr=indptr,
         indices=indices,
         distances=distances,
-        prune=prune,
-        tiles=make_tiles(ZT, offsets) if prune else no_tiles(ZT.dtype),
     )
-    return position, points
+    return position, points, make_tiles(ZT, offsets) if prune else None
 
 
 def _run(
     blocks: list[Block],
     points: Points,
+    tiles: Tiles | None,
     hinge: Hinge,
     symmetric: bool,
     product: FloatArray,
@@ -166,8 +166,9 @@ def _run(
         value=np.zeros(2),
         active=np.zeros(1, dtype=np.int64),
     )
+    work = _Work.of(points, 0 if tiles is None else tiles.low.shape[1])
     for block in blocks:
-        push(block.quads, block.labels, block.real, points, hinge, symmetric, sums)
+        push(block.quads, block.labels, block.real, points, tiles, hinge, symmetric, sums, work)
     return sums
 
 
@@ -200,8 +201,6 @@ class Points(NamedTuple):
     indptr: np.ndarray  # (n + 1,) the targets of position p ...
     indices: np.ndarray  # ... are the positions indices[indptr[p]:indptr[p + 1]]
     distances: np.ndarray  # their squared distances, nearest first
-    prune: bool
-    tiles: Tiles
 
 
 class Sums(NamedTuple):
@@ -213,6 +212,36 @@ class Sums(NamedTuple):
     transposed: np.ndarray  # (n, c) Wᵀ V, or empty
     value: np.ndarray  # (2,) Σ of the losses, and of the hinges
     active: np.ndarray  # (1,) how many are positive
+
+
+class _Work(NamedTuple):
+    """What the compiled loops work in. NumPy makes it: their own arrays take long to compile."""
+
+    A: np.ndarray  # (4, m') coordinates of the anchors
+    B: np.ndarray  # (4, m') ... times −2
+    D: np.ndarray  # (4, n) distances
+    bounds: np.ndarray  # (4, tiles) least distances
+    runs: np.ndarray  # (tiles + 2, 2) runs of points
+    limits: np.ndarray  # (4,)
+    found: np.ndarray  # (n + 1,) impostors ...
+    distances: np.ndarray  # ... and their distances
+    gains: np.ndarray  # as many as an anchor has targets, at most
+
+    @classmethod
+    def of(cls, points: Points, n_tiles: int) -> _Work:
+        """For some points in some tiles."""
+        m, n = points.ZT.shape
+        return cls(
+            np.empty((QUAD, m)),
+            np.empty((QUAD, m)),
+            np.empty((QUAD, n)),
+            np.empty((QUAD, n_tiles)),
+            np.empty((n_tiles + 2, 2), dtype=np.int64),
+            np.empty(QUAD),
+            np.empty(n + 1, dtype=np.int64),
+            np.empty(n + 1),
+            np.empty(np.diff(points.indptr).max()),
+        )
 
 
 @compiled
@@ -231,10 +260,9 @@ def sort_targets(Z, indptr, indices, distances):
 
 
 @inner
-def _runs(A, limits, label, points, bounds, runs):
+def _runs(A, limits, label, points, tiles, bounds, runs):
     """The runs of points of other classes that may be within the limits; returns how many."""
-    if points.prune:
-        tiles = points.tiles
+    if tiles is not None:  # what serves it is compiled only then
         for r in range(QUAD):
             box_bounds(A[r], tiles.low, tiles.high, bounds[r])
         first, last = tiles.class_starts[label], tiles.class_starts[label + 1]
@@ -312,22 +340,10 @@ def _add_anchor(p, found, distances, n_found, shift, points, loss_of, symmetric,
 
 
 @compiled
-def push(quads, labels, real, points, hinge, symmetric, sums):
+def push(quads, labels, real, points, tiles, hinge, symmetric, sums, work):
     """Add the rows of W of the anchors in ``quads`` (q, 4), classes ``labels``, to the sums."""
-    n, m = points.norms.shape[0], points.ZT.shape[0]
-    A = np.empty((QUAD, m))
-    B = np.empty((QUAD, m))
-    D = np.empty((QUAD, n))
-    n_tiles = points.tiles.low.shape[1]
-    bounds = np.empty((QUAD, n_tiles))
-    runs = np.empty((n_tiles + 2, 2), dtype=np.int64)
-    limits = np.empty(QUAD)
-    found = np.empty(n + 1, dtype=np.int64)
-    distances = np.empty(n + 1)
-    most = 0
-    for p in range(n):
-        most = max(most, points.indptr[p + 1] - points.indptr[p])
-    gains = np.empty(most)
+    A, B, D, bounds, runs, limits, found, distances, gains = work
+    m = A.shape[1]
     for q in range(quads.shape[0]):
         for r in range(QUAD):
             p = quads[q, r]
@@ -335,7 +351,7 @@ def push(quads, labels, real, points, hinge, symmetric, sums):
             for k in range(m):
                 A[r, k] = points.ZT[k, p]
                 B[r, k] = -2.0 * A[r, k]
-        count = _runs(A, limits, labels[q], points, bounds, runs)
+        count = _runs(A, limits, labels[q], points, tiles, bounds, runs)
         width = np.int64(0)
         for i in range(count):
             quad_distances(B, points.ZT, points.norms, runs[i, 0], runs[i, 1], D, width)

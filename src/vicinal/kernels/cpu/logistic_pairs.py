@@ -27,7 +27,7 @@ from vicinal.kernels.cpu.layout import (
     run_in_shares,
     transpose_padded,
 )
-from vicinal.kernels.cpu.row_blocks import backward
+from vicinal.kernels.cpu.row_blocks import backward, backward_work
 from vicinal.kernels.reference import add_laplacian
 
 BLOCK_ELEMENTS = 2**19
@@ -113,6 +113,7 @@ class LogisticPairs:
         E = np.empty((QUAD * q, n))
         runs = np.empty((q, 2, 2), dtype=np.int64)
         counts = np.empty((q, 2), dtype=np.int64)
+        work = backward_work(len(VT))
         for quads, labels, real, _, _ in blocks:
             values, sums = np.zeros((2, len(quads), QUAD, 2))
             forward(quads, labels, real, *points, (E, runs, counts, values, sums))
@@ -122,7 +123,7 @@ class LogisticPairs:
             part.value.append(float((values * self._weights).sum()))
             memory = (E, runs, counts)
             transposed = part.transposed if symmetric else None
-            backward(quads, coefficients, VT, memory, product, part.columns, transposed)
+            backward(quads, coefficients, VT, memory, product, part.columns, transposed, work)
 
 
 def _assemble(

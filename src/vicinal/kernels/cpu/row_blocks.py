@@ -75,12 +75,13 @@ def _exclude(row, position, groups, runs, count, similar, alpha, beta):
 
 
 @inner
-def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, sums, lanes):
+def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, sums, work):
     """Soft averages of 4 anchors from their distances; whether all of them are trustworthy.
 
     Exponentials taken as they are may all underflow: a sum that is almost nothing says so.
     """
     norms, groups = points[1], points[2]
+    _, lanes, floor = work
     alpha, beta, use_similar, use_dissimilar, n_similar, n_dissimilar = sides
     similar, count = counts
     split = 0
@@ -89,7 +90,6 @@ def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, 
     width = split
     for i in range(similar, count):
         width += runs[i, 1] - runs[i, 0]
-    floor = np.sqrt(np.finfo(rows.dtype).tiny)
     sound = True
     for r in range(QUAD):
         p = positions[r]
@@ -107,27 +107,32 @@ def _soften_quad(positions, rows, runs, counts, points, sides, modes, averages, 
     return sound
 
 
-@inner
-def _measure_quad(B, ZT, norms, runs, count, rows):
-    """The distances of 4 anchors to the points of all runs, one run after the other."""
-    at = np.int64(0)  # not the constant 0, for which the callee would be compiled once more
-    for i in range(count):
-        quad_distances(B, ZT, norms, runs[i, 0], runs[i, 1], rows, at)
-        at += runs[i, 1] - runs[i, 0]
+def forward_work(m: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, float]:
+    """What `forward` works in, for m coordinates, and the smallest sum of weights that it trusts.
+
+    NumPy makes it: arrays that compiled functions make themselves take long to compile.
+    """
+    floor = float(np.sqrt(np.finfo(dtype).tiny))
+    return np.empty((QUAD, m), dtype=dtype), np.empty(LANES, dtype=dtype), floor
+
+
+def backward_work(c: int) -> tuple[np.ndarray, np.ndarray]:
+    """What `backward` works in, for c columns of V."""
+    return np.empty(QUAD, dtype=np.int64), np.empty((QUAD, c))
 
 
 @compiled
-def forward(quads, points, sides, modes, block):
+def forward(quads, points, sides, modes, block, work):
     """Soft averages of the anchors in ``quads`` against the complete sides.
 
     points: (ZT, norms, groups). sides: (alpha, beta, use_similar, use_dissimilar, n_similar,
     n_dissimilar), the sizes by position. modes: how exponents are kept in range. block: (E, runs,
-    counts, averages, sums): which runs of points to look at, and the outputs.
+    counts, averages, sums): which runs of points to look at, and the outputs. work: see
+    `forward_work`.
     """
     ZT, norms = points[0], points[1]
     E, runs, counts, averages, sums = block
-    lanes = np.empty(LANES, dtype=E.dtype)
-    B = np.empty((QUAD, ZT.shape[0]), dtype=E.dtype)
+    B = work[0]
     safe = (np.int64(SHIFTED), np.int64(SHIFTED))  # trustworthy
     for q in range(quads.shape[0]):
         positions = quads[q]
@@ -138,9 +143,13 @@ def forward(quads, points, sides, modes, block):
         out = averages[q], sums[q]
         chosen = modes
         while True:
-            _measure_quad(B, ZT, norms, runs[q], counts[q, 1], rows)
+            at = np.int64(0)  # not the constant 0, for which the callee would be compiled again
+            for i in range(counts[q, 1]):
+                start, stop = runs[q, i]
+                quad_distances(B, ZT, norms, start, stop, rows, at)
+                at += stop - start
             if _soften_quad(
-                positions, rows, runs[q], counts[q], points, sides, chosen, out[0], out[1], lanes
+                positions, rows, runs[q], counts[q], points, sides, chosen, out[0], out[1], work
             ):
                 break
             chosen = safe
@@ -179,14 +188,15 @@ def weigh_targets(E, runs, counts, YT, factors):
 
 
 @compiled
-def backward(quads, coefficients, VT, block, product, columns, transposed):
+def backward(quads, coefficients, VT, block, product, columns, transposed, work):
     """Add the anchors' rows of W to W V, 1ᵀW and, unless it is None, to the transposed (Wᵀ V)ᵀ.
 
     coefficients (q, 4, 2): what one unit of unnormalized weight is worth; anchors with both zero
-    cost nothing. product (n, c) is written at the anchors' positions only.
+    cost nothing. product (n, c) is written at the anchors' positions only. work: see
+    `backward_work`.
     """
     E, runs, counts = block
-    active = np.empty(QUAD, dtype=np.int64)
+    active, P = work
     for q in range(quads.shape[0]):
         n_active = 0
         for r in range(QUAD):
@@ -198,7 +208,7 @@ def backward(quads, coefficients, VT, block, product, columns, transposed):
         rows = E[QUAD * q : QUAD * (q + 1)]
         if HAS_32_REGISTERS and n_active == QUAD:
             _quad_backward(
-                rows, quads[q], coefficients[q], VT, runs[q], counts[q], product, columns
+                rows, quads[q], coefficients[q], VT, runs[q], counts[q], product, columns, P
             )
             n_active = 0
         for i in range(0, n_active, 2):
@@ -217,15 +227,16 @@ def backward(quads, coefficients, VT, block, product, columns, transposed):
                 counts[q],
                 product,
                 columns,
+                P[0],
+                P[1],
             )
         if transposed is not None:  # what serves it is compiled only then
             _spread(rows, quads[q], coefficients[q], VT, runs[q], counts[q], transposed)
 
 
 @inner
-def _quad_backward(rows, positions, coefficients, VT, runs, count, product, columns):
+def _quad_backward(rows, positions, coefficients, VT, runs, count, product, columns, P):
     """Products and column sums of four active anchors."""
-    P = np.empty((QUAD, VT.shape[0]))
     at = 0
     for i in range(count[1]):
         side = 0 if i < count[0] else 1
@@ -246,10 +257,10 @@ def _quad_backward(rows, positions, coefficients, VT, runs, count, product, colu
 
 
 @inner
-def _pair_backward(rows, r1, r2, lone, positions, coefficients, VT, runs, count, product, columns):
+def _pair_backward(
+    rows, r1, r2, lone, positions, coefficients, VT, runs, count, product, columns, p, q
+):
     """Products and column sums of two active anchors (of one, given twice, if it is alone)."""
-    p = np.empty(VT.shape[0])
-    q = np.empty(VT.shape[0])
     at = 0
     for i in range(count[1]):
         side = 0 if i < count[0] else 1
