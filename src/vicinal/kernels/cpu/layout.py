@@ -169,7 +169,9 @@ def _split_classes(Z, offsets, order):
             keys = np.empty(cell.shape[0], dtype=Z.dtype)
             for i in range(cell.shape[0]):
                 keys[i] = Z[cell[i], coordinate]
-            order[start:stop] = cell[np.argsort(keys)]
+            ranks = np.argsort(keys)
+            for i in range(cell.shape[0]):  # an array in place of the loop compiles for a second
+                order[start + i] = cell[ranks[i]]
             # Cells are cut at whole tiles, so that only the last tile of a class is short.
             half = start + TILE * ((stop - start + TILE) // (2 * TILE))
             stack[depth, 0], stack[depth, 1] = start, half

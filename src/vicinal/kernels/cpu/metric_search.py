@@ -316,7 +316,10 @@ def _search_group(exact, asked, at, tile, tiles, group, heaps, bounds, work):
     q = at[1]
     best, names = heaps
     chosen, reaches, slack = work[4], group[3], group[2]
-    if np.isinf(reaches.max()):
+    unlimited = False
+    for g in range(reaches.shape[0]):
+        unlimited |= np.isinf(reaches[g])
+    if unlimited:
         count = _nearest_tiles(bounds, tiles, asked.ks[q], chosen)
         _scan_tiles(exact, asked, at, tile, chosen[:count], group, heaps, work, True)
     size = 4
@@ -351,6 +354,15 @@ def _begin(exact, asked, at, known, heap, mark, work):
     _offer(exact, q, asked.X[i], asked.exclude[i], known, count, work, best, names)
 
 
+@inner
+def _greatest(numbers):
+    """The greatest of some integers; NumPy's own compiles for longer."""
+    most = numbers[0]
+    for i in range(numbers.shape[0]):
+        most = numbers[i] if numbers[i] > most else most
+    return most
+
+
 @compiled
 def search(exact, codes, asked, distances, rows):
     """Fill distances and rows (M, c, q, k), ascending; missing ones are inf and -1.
@@ -361,7 +373,7 @@ def search(exact, codes, asked, distances, rows):
     width = 1 if n_queries == 1 else GROUP
     bounds = np.empty((width, n_tiles), dtype=np.float32)
     work = (
-        np.zeros((exact.widths.max() + 3, BATCH)),
+        np.zeros((_greatest(exact.widths) + 3, BATCH)),
         np.empty(BATCH),
         np.empty(BATCH),
         np.empty(BATCH, dtype=np.int64),
@@ -370,7 +382,7 @@ def search(exact, codes, asked, distances, rows):
     offsets, reaches = np.empty(width), np.empty(width)
     found = np.empty((width, ENOUGH + CHOSEN * WIDTH), dtype=np.int64)
     sizes, sums = np.zeros(width, dtype=np.int64), np.empty(width * WIDTH, dtype=np.float32)
-    marks = np.zeros(codes.rows.max() + 1, dtype=np.uint8)
+    marks = np.zeros(_greatest(codes.rows) + 1, dtype=np.uint8)
     before = -1
     for q in asked.visits:
         k, axes, end = asked.ks[q], codes.starts[q], codes.starts[q + 1]
