@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import math
 import warnings
@@ -11,14 +10,12 @@ from pathlib import Path
 
 import numpy as np
 from llvmlite import ir
-from numba import float32, float64, njit, types
-from numba._dynfunc import make_function
+from numba import float32, float64, njit, types, version_info
 from numba.core.caching import FunctionCache, NullCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload
+
+NEWEST_TESTED = (0, 68)
+"""Version of Numba up to which functions are compiled by `numba_pipelines`."""
 
 _SOURCES = hashlib.sha256(
     b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
@@ -77,57 +74,16 @@ def _warn_without_cache():
 _EXACT = {"contract"}
 _SUM = {"contract", "reassoc", "nsz"}
 
+_INNER, _OUTER = {}, {}  # later versions of Numba compile as they do, only slower
+if version_info.short <= NEWEST_TESTED:
+    from vicinal.kernels.cpu.numba_pipelines import InnerCompiler, OuterCompiler
 
-class _InnerLibrary(JITCodeLibrary):
-    """Code that is linked into that of other functions, of which alone machine code is made."""
-
-    def _finalize_final_module(self):
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _InnerLowering(NativeLowering):
-    def run_pass(self, state):
-        state.library = _InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.flags.no_compile = True
-        super().run_pass(state)
-        lowered = state["cr"]
-        name, owners = lowered.fndesc.qualname, (state.library,)
-        entry_point = make_function(
-            lowered.fndesc.lookup_module(), name, "", 0, lowered.env, owners
-        )
-        state.targetctx.insert_user_function(entry_point, lowered.fndesc, [state.library])
-        state["cr"] = lowered._replace(cfunc=entry_point)
-        return True
-
-
-class _OuterCompiler(Compiler):
-    """Numba's, without its pauses for the garbage of others: a tenth of its time."""
-
-    def compile_extra(self, func):
-        was_enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return super().compile_extra(func)
-        finally:
-            if was_enabled:
-                gc.enable()
-
-
-class _InnerCompiler(Compiler):
-    def define_pipelines(self):
-        usual = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        own = PassManager(usual.pipeline_name)
-        for of_pass, description in usual.passes:
-            own.add_pass(_InnerLowering if of_pass is NativeLowering else of_pass, description)
-        own.finalize()
-        return [own]
+    _INNER, _OUTER = {"pipeline_class": InnerCompiler}, {"pipeline_class": OuterCompiler}
 
 
 def _inner(function, fastmath):
     return njit(
-        pipeline_class=_InnerCompiler,
+        **_INNER,
         nogil=True,
         error_model="numpy",
         fastmath=fastmath,
@@ -138,7 +94,7 @@ def _inner(function, fastmath):
 
 def _compiled(function, fastmath):
     dispatcher = njit(
-        pipeline_class=_OuterCompiler,
+        **_OUTER,
         nogil=True,
         error_model="numpy",
         fastmath=fastmath,
