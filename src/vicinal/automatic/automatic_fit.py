@@ -135,6 +135,8 @@ class AutomaticFit:
         self._members = tuple(members) if mode == "committee" else ("linear",)
         limit = round(min(effort * TUNING_ROWS, len(X)))
         self.rows = stratified_sample(voters.strata, limit, at_least=MIN_MEMBERS, random_state=rng)
+        # Boosted trees weigh all rows: where these are many, explanations would take too long.
+        self._boosted = voters.boosted if len(self.rows) == len(X) else ()
         expansion = Expansion.of(X, {_kind_of(descent.name) for descent in self._descents(voters)})
         X = X[self.rows]
         self._samples = Samples(
@@ -228,13 +230,13 @@ class AutomaticFit:
             features = samples.in_fold(fold)[train, :d]
             voters, seed = samples.voters[train], self._seed + fold
             if leaf is None:
-                most, weights = max(voters.boosted), voters.weights
+                most, weights = max(self._boosted), voters.weights
                 return grow_boosted(most, features, voters.targets, weights, seed, over)
             targets, weights = voters.tree_targets(), voters.weights
             n_trees = max(1, TREES // f)
             return Forest.grow(voters.tree(leaf), n_trees, features, targets, weights, seed)
 
-        kinds: list[int | None] = [None] if samples.voters.boosted else []  # boosted trees
+        kinds: list[int | None] = [None] if self._boosted else []  # boosted trees
         kinds += samples.voters.leaf_sizes
         tasks = [(kind, fold) for kind in kinds for fold in range(f)]
         with _quiet():
@@ -245,7 +247,7 @@ class AutomaticFit:
             if len(forests) < f:
                 continue
             if leaf is None:
-                for n_trees in samples.voters.boosted:
+                for n_trees in self._boosted:
                     first = [forest.first(n_trees) for forest in forests]
                     complete[MetricName(BOOSTING, n_trees)] = first
             else:

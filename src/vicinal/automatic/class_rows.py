@@ -46,8 +46,8 @@ class ClassRows(VotingRows):
     plain_single: ClassVar[bool] = True
     no_calibration: ClassVar[float] = 1.0
     loss_names: ClassVar[tuple[str, ...]] = ("error", "log_loss")
-    leaf_sizes: ClassVar[tuple[int, ...]] = (1, 3)
-    boosted: ClassVar[tuple[int, ...]] = ()
+    leaf_sizes: ClassVar[tuple[int, ...]] = (1,)
+    boosted: ClassVar[tuple[int, ...]] = (50, 100)
     cross_fits: ClassVar[bool] = False
 
     @property
@@ -99,11 +99,10 @@ class ClassRows(VotingRows):
         return np.argsort(losses[:, 0] + LOG_LOSS_WEIGHT * losses[:, 1], kind="stable")
 
     def tree(self, leaf: int) -> BaseEstimator:
-        """A tree that looks at √d features per node, or with larger leaves at 40 % of them."""
+        """A tree that looks at √d features per node."""
         from sklearn.tree import DecisionTreeClassifier
 
-        looked_at = "sqrt" if leaf == 1 else 0.4
-        return DecisionTreeClassifier(max_features=looked_at, min_samples_leaf=leaf)
+        return DecisionTreeClassifier(max_features="sqrt", min_samples_leaf=leaf)
 
     def tree_targets(self) -> IndexArray:
         """(n,) the classes."""

@@ -30,8 +30,8 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
     are, standardized, whitened, expanded in kernel functions, and (if they are at most 30) in hat
     functions at their quantiles, on each of F folds of the training data, give paths of metrics.
     Each iterate kept, and each start, is judged with several votes and every K on the rows that it
-    was not learned from; so are the leaves of forests, and local linear votes under the best
-    metrics. A committee of the best then predicts
+    was not learned from; so are the leaves of forests, boosted trees, and local linear votes under
+    the best metrics. A committee of the best then predicts
 
     .. math:: p_c(x) = \sum_v \frac{w_v}{F} \sum_{f \le F}
               \frac{\sum_{j \in N_{vf}(x), y_j = c} v_j + \frac{1}{2} \pi_c}
@@ -39,8 +39,9 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
 
     where :math:`N_{vf}(x)` are the K nearest training rows under member v's metric of fold f,
     :math:`v_j` their votes (:func:`~vicinal.voting.votes.vote_weights`) and :math:`\pi` the
-    class shares. In local linear votes (:mod:`vicinal.voting.local_linear`) and in leaves
-    (:mod:`vicinal.voting.forest`) training rows have weights too. An exponent, found out of fold,
+    class shares. In local linear votes (:mod:`vicinal.voting.local_linear`), in leaves
+    (:mod:`vicinal.voting.forest`) and in boosted trees (:mod:`vicinal.voting.boosting`) training
+    rows have weights too. An exponent, found out of fold,
     makes the probabilities as confident as they should be
     (:func:`~vicinal.voting.row_weights.calibrate`). So a prediction is a weighted vote over
     training rows, and :meth:`explain` shows them.
@@ -54,8 +55,8 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
     members : sequence of {"linear", "hat", "kernel", "forest"} or None, default=None
         Kinds of members that the committee may have; None allows all. "linear" are metrics of the
         features, "hat" metrics of their hat functions, "kernel" metrics of their nearness to
-        landmarks, "forest" the leaves of decision trees. For metrics only, use ``("linear", "hat",
-        "kernel")``.
+        landmarks, "forest" decision trees, beside each other and boosted. For metrics only, use
+        ``("linear", "hat", "kernel")``.
     max_metrics : int or None, default=None
         Metrics that the committee may have, at most; fewer answer sooner. Each is learned once per
         fold, so that at least one per fold stays. None allows as many as it has members for.
@@ -93,7 +94,7 @@ class ANNClassifier(ClassVotingModel, ClassifierMixin, TunedModel):
         The kernel functions :math:`e^{-\sum_f s_f^2 (x_f - l_{jf})^2}` that metrics are about,
         after features and hats; None if no member needs them. Landmarks are training rows.
     forests_ : list of Forest or None
-        Decision trees of the members whose vote is "leaves".
+        Decision trees of the members whose vote is "leaves" or "boosted leaves".
     exponent_ : float
         Exponent of the probabilities; 1 with mode="single".
     calibration_error_ : (2,) array or None

@@ -49,7 +49,7 @@ class TuningRows(Voters, Protocol):
     leaf_sizes: ClassVar[tuple[int, ...]]
     """Of the forests: the rows that a leaf has at least."""
     boosted: ClassVar[tuple[int, ...]]
-    """Numbers of boosted trees that are tried, ascending."""
+    """Numbers of boosted trees that are tried where all rows are tuned on, ascending."""
     cross_fits: ClassVar[bool]
     """Whether predictions out of fold are those of committees that were chosen without their rows,
     and their row weights are kept: intervals follow from them."""

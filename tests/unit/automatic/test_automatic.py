@@ -23,6 +23,7 @@ from vicinal.automatic.class_rows import ClassRows, fit_exponent
 from vicinal.automatic.metric_path import STARTS
 from vicinal.exceptions import IdentifierColumnWarning, TimeLimitWarning
 from vicinal.objective.soft_average import k_for_gamma
+from vicinal.voting.boosting import grow_boosted
 from vicinal.voting.forest import Forest
 from vicinal.voting.row_weights import VotingRows
 from vicinal.voting.votes import SHARPNESS
@@ -97,6 +98,21 @@ def naive_leaves(forest, x, references):
     return weights / np.sum(weights**2)
 
 
+def naive_boosted(model, forest, x):
+    """(c + 1,) shares: tree by tree, the shrunk mean of what the trees before it have left."""
+    indicators = np.eye(len(model.classes_))[model.y_fit_]
+    left = indicators - indicators.mean(axis=0)
+    found = indicators.mean(axis=0)
+    ours, own = forest.leaves(model.X_fit_), forest.leaves(x[None])[0]
+    for t in range(len(forest.roots)):
+        together = ours[:, t] == ours[:, [t]]
+        found = found + 0.1 * left[ours[:, t] == own[t]].sum(axis=0) / (
+            sum(ours[:, t] == own[t]) + 1
+        )
+        left = left - 0.1 * (together @ left) / (together.sum(axis=1) + 1)[:, None]
+    return np.r_[found * 100, 0.5] / 100.5
+
+
 def naive_probabilities(model, queries):
     """The formula of the class docstring, one neighbor at a time."""
     c = len(model.classes_)
@@ -104,6 +120,13 @@ def naive_probabilities(model, queries):
     for choice in model.chosen_:
         for q in choice.metrics:
             for i, x in enumerate(queries):
+                if choice.vote == "boosted leaves":
+                    shares[i] += (
+                        choice.weight
+                        / len(choice.metrics)
+                        * naive_boosted(model, model.forests_[q], x)
+                    )
+                    continue
                 if choice.vote == "leaves":
                     votes = naive_leaves(model.forests_[q], x, model.X_fit_)
                 else:
@@ -125,13 +148,16 @@ def mixed(committee):
     model = clone(committee)
     vars(model).update(vars(committee))
     forest = Forest.grow(DecisionTreeClassifier(), 5, X_TRAIN, Y_TRAIN, ONES, seed=0)
-    line, leaves, *others = committee.chosen_
+    of_metrics = [choice for choice in committee.chosen_ if "leaves" not in choice.vote]
+    line, leaves, *others = of_metrics
     model.chosen_ = [
         replace(line, vote="local linear", n_neighbors=40),
-        replace(leaves, vote="leaves", metrics=(0,)),
+        replace(leaves, vote="leaves", metrics=(0,), weight=leaves.weight / 2),
+        replace(leaves, vote="boosted leaves", metrics=(1,), weight=leaves.weight / 2),
         *others,
     ]
-    model.forests_, model.exponent_ = [forest], 1.7
+    boosted = grow_boosted(10, X_TRAIN, np.eye(3)[committee.y_fit_], ONES, seed=0)
+    model.forests_, model.exponent_ = [forest, boosted], 1.7
     return model
 
 
@@ -151,8 +177,8 @@ def test_vote_weights_sum_to_the_probabilities(mode, request):
     weights, prior_share = model.vote_weights(X_TEST)
     one_hot = np.eye(3)[model.y_fit_]
     assert weights.shape == (len(X_TEST), len(X_TRAIN))
-    lines = any(choice.vote == "local linear" for choice in model.chosen_)
-    assert weights.data.min() > 0 or lines
+    signed = any(choice.vote in ("local linear", "boosted leaves") for choice in model.chosen_)
+    assert weights.data.min() > 0 or signed
     P = weights @ one_hot + prior_share[:, None] * model.prior_
     assert_allclose(P, model.predict_proba(X_TEST), atol=1e-12)
     assert_allclose(P.sum(axis=1), 1.0)
@@ -161,7 +187,7 @@ def test_vote_weights_sum_to_the_probabilities(mode, request):
 def test_members_restrict_the_kinds():
     seen = []
     forest = vc.ANNClassifier(members=["forest"], callback=seen.append).fit(X_TRAIN, Y_TRAIN)
-    assert {choice.vote for choice in forest.chosen_} == {"leaves"}
+    assert {choice.vote for choice in forest.chosen_} <= {"leaves", "boosted leaves"}
     assert not seen  # there is no metric to learn
     assert forest.score(X_TEST, Y_TEST) > 0.93
     assert np.all(forest.effective_neighbors(X_TEST) >= 1)
@@ -210,7 +236,7 @@ def test_kneighbors_are_the_largest_votes_with_their_distances(committee):
     weights = committee.vote_weights(X_TEST[:6])[0].toarray()
     references, queries = unfold(committee, X_TRAIN), unfold(committee, X_TEST)
     squared = np.zeros((len(X_TEST), len(X_TRAIN)))
-    chosen = [choice for choice in committee.chosen_ if choice.vote != "leaves"]
+    chosen = [choice for choice in committee.chosen_ if "leaves" not in choice.vote]
     total = sum(choice.weight for choice in chosen)
     for choice in chosen:
         for L in committee.metrics_[list(choice.metrics)]:
