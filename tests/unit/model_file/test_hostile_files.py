@@ -297,7 +297,7 @@ def set_item(field: str, name: str, at: int, value: Any) -> Callable[[dict, dict
         ("learner", set_parameter("tol", "x"), "tol must be an instance of float"),
         ("learner", set_parameter("n_components", 99), "n_components=99 exceeds"),
         ("learner", set_parameter("init", [[1.0]]), "init must have 4 columns"),
-        ("learner", set_parameter("random_state", "x"), "cannot be used to seed"),
+        ("learner", set_parameter("random_state", "x"), "random_state='x' is not possible"),
         ("kernel", set_parameter("virtual_points", "single"), "virtual_points='single'"),
     ],
 )
