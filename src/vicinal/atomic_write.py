@@ -48,8 +48,8 @@ def whole_folder(path: str | os.PathLike[str], sign: str) -> Iterator[Path]:
     """A temporary folder to write to; it becomes `path` at the end, or is removed on any error.
 
     A folder that is there already is replaced if it is empty or holds a file named `sign`, which
-    says that it was written like this before; any other is refused with an OSError. What a killed
-    process has left behind is removed, as by :func:`atomic_write`.
+    says that it was written like this before, and its permissions are kept; any other is refused
+    with an OSError. What a killed process has left behind is removed, as by :func:`atomic_write`.
     """
     target = Path(os.path.realpath(path))
     check_folder(target, sign)
@@ -57,7 +57,10 @@ def whole_folder(path: str | os.PathLike[str], sign: str) -> Iterator[Path]:
     unfinished, lock = _locked_temporary_folder(target)
     replaced = target.with_name(f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
     try:
+        mode = stat.S_IMODE((target if target.exists() else unfinished).stat().st_mode)
+        os.chmod(unfinished, mode | stat.S_IRWXU)  # nobody else reads it meanwhile
         yield unfinished
+        os.chmod(unfinished, mode)
         if target.exists():
             os.replace(target, replaced)
         try:

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from vicinal.atomic_write import atomic_write, check_place
+from vicinal.atomic_write import atomic_write, check_place, whole_folder
 
 
 def write(path, text="new"):
@@ -113,3 +113,14 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
             process.stdout.close()
     write(path)
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_folder_keeps_its_permissions(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir(mode=0o700)
+    for text in ("old", "new"):
+        with whole_folder(folder, "card") as unfinished:
+            assert stat.S_IMODE(unfinished.stat().st_mode) == 0o700  # also while it is written
+            (unfinished / "card").write_text(text)
+        assert (folder / "card").read_text() == text
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -131,17 +132,18 @@ def to_npy(
     }
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, array in arrays.items():
-        with atomic_write(folder / f"{name}.npy") as temporary, open(temporary, "wb") as file:
-            np.save(file, array, allow_pickle=False)
-    # The card comes last: where it is, the arrays are.
-    with atomic_write(folder / "card.json") as temporary:
-        names = feature_names
-        if names is None:
-            names = getattr(model, "feature_names_in_", None)
-        card = _card([type(step).__name__ for step in steps], arrays, names)
-        text = json.dumps(card, indent=2, ensure_ascii=False)
+    names = feature_names
+    if names is None:
+        names = getattr(model, "feature_names_in_", None)
+    card = _card([type(step).__name__ for step in steps], arrays, names)
+    text = json.dumps(card, indent=2, ensure_ascii=False)
+    with ExitStack() as stack:  # all are written before the first is renamed, the card last
+        temporary = stack.enter_context(atomic_write(folder / "card.json"))
         temporary.write_text(text + "\n", encoding="utf-8")
+        for name, array in arrays.items():
+            temporary = stack.enter_context(atomic_write(folder / f"{name}.npy"))
+            with open(temporary, "wb") as file:
+                np.save(file, array, allow_pickle=False)
 
 
 def _card(

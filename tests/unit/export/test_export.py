@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -126,6 +127,23 @@ def test_plain_arrays_compute_the_transform(case, dtype, tmp_path):
     expected = transform(queries)
     found = (queries - center) @ A.T + offset
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_arrays_of_an_earlier_model_stay_together(tmp_path, monkeypatch):
+    """Where the second array cannot be written, none is replaced."""
+
+    def saved(file, array, **options):
+        if array.ndim == 1:  # the center, after A
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(file, array, **options)
+
+    to_npy(vc.GMML().fit(Z, Y), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    save = np.save
+    monkeypatch.setattr(np, "save", saved)
+    with pytest.raises(OSError, match="No space"):
+        to_npy(vc.GMML().fit(2.0 * Z, Y), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_the_card_names_the_features(tmp_path):
