@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import vicinal as vc
 from vicinal.exceptions import ConvergenceWarning, ExcludedRowsWarning, SaturatedStartWarning
+from vicinal.learners.parameters import InvalidParameter
 
 LEARNERS = {
     "ANN+": vc.ANN(1.0, max_iter=20),
@@ -267,6 +268,20 @@ def test_class_weight(iris):
     weights = np.array([2.0, 1.0, 0.0])[y]
     by_hand = vc.NCA(**start).fit(X, y, sample_weight=weights)
     assert as_dict.history_[0] == pytest.approx(by_hand.history_[0])
+
+
+@pytest.mark.parametrize(
+    "class_weight", [[], "even", 2.0, {0: np.nan}, {0: -1.0}, {0: np.inf}, {0: "2"}]
+)
+def test_class_weights_that_are_not_possible(iris, class_weight):
+    with pytest.raises(InvalidParameter, match="class_weight"):
+        vc.NCA(class_weight=class_weight).fit(*iris)
+
+
+@pytest.mark.parametrize("name", ["alpha", "gamma"])
+def test_exponents_that_no_float_can_hold(iris, name):
+    with pytest.raises(ValueError, match=f"{name} is too large"):
+        vc.ANN(**{name: 10**400}).fit(*iris)
 
 
 def test_groups_are_never_neighbors():

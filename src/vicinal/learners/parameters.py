@@ -8,7 +8,7 @@ value and what is possible. Parameters that mean the same wherever they occur ar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Protocol, TypeAlias
@@ -118,6 +118,36 @@ class ArrayGiven:
 
 
 @dataclass(frozen=True)
+class FoldsGiven:
+    """What scikit-learn's ``check_cv`` takes; what an iterable yields is seen where it is used."""
+
+    words = "a whole number >= 2, a splitter of scikit-learn, or (train, test) pairs of rows"
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, Integral) and not isinstance(value, bool):
+            Number(2, whole=True).check(name, value)
+            return
+        is_text = isinstance(value, str | bytes | bytearray)  # which can be split, too
+        known = not is_text and (hasattr(value, "split") or isinstance(value, Iterable))
+        if not known and value is not None:
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """What scikit-learn's ``compute_sample_weight`` takes for one target."""
+
+    words = "None, 'balanced', or a dict from classes to finite numbers >= 0"
+
+    def check(self, name: str, value: object) -> None:
+        known = value is None or (isinstance(value, str) and value == "balanced")
+        if not known and not isinstance(value, Mapping):
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+        for label, weight in value.items() if isinstance(value, Mapping) else ():
+            NOT_NEGATIVE.check(f"{name}[{label!r}]", weight)
+
+
+@dataclass(frozen=True)
 class CountOrArray:
     """A whole number of at least 1, or anything array-like."""
 
@@ -202,8 +232,9 @@ CALLBACK = OneOf((None,), Function())
 N_JOBS = OneOf((None,), JobCount())
 FLAGS = ("diagonal", "plain", "refit", "rescale", "standardize", "warm_start")
 COMMON: ParameterConstraints = {
+    "class_weight": ClassWeights(),
     "random_state": RandomSeed(),
-    "verbose": Number(whole=True),
+    "verbose": Number(0, whole=True),
     **dict.fromkeys(FLAGS, Flag()),
 }
 """Parameters that are checked wherever they occur, whether an estimator declares them or not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -216,7 +217,11 @@ def plain_shift(comparisons: Comparisons, alpha: float) -> FloatArray:
 def check_exponents(alpha: float, gamma: float) -> None:
     """α any real number or ±inf, γ positive and finite; a ValueError says what is wrong."""
     for name, value in (("alpha", alpha), ("gamma", gamma)):
-        if not isinstance(value, Real) or np.isnan(value):
+        try:
+            known = isinstance(value, Real) and not math.isnan(value)
+        except OverflowError:  # an int that no float can hold
+            raise ValueError(f"{name} is too large; it must be a real number") from None
+        if not known:
             raise ValueError(f"{name}={value!r} must be a real number")
     if not 0 < gamma < np.inf:
         raise ValueError(f"gamma={gamma!r} must be positive and finite: it divides the margin")

@@ -25,6 +25,7 @@ from vicinal.learners.labeled_data import encode_labels
 from vicinal.learners.neighbor_learner import NeighborLearner
 from vicinal.learners.parameters import (
     N_JOBS,
+    FoldsGiven,
     OneOf,
     ParameterConstraints,
     check_parameters,
@@ -148,6 +149,7 @@ class ANNSearchCV(
     _constraints: ClassVar[ParameterConstraints] = {
         "search": OneOf(("separate", "grid")),
         "rule": OneOf(("vote", "class_mean")),
+        "cv": FoldsGiven(),
         "n_jobs": N_JOBS,
     }
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.utils import check_scalar
 
 from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 
@@ -29,18 +28,20 @@ class Fold(NamedTuple):
 
 
 def make_folds(
-    cv: object, X: FloatArray, y: LabelArray, groups: LabelArray | None, random_state: Seed
+    cv: Any, X: FloatArray, y: LabelArray, groups: LabelArray | None, random_state: Seed
 ) -> list[Fold]:
     """The folds of the `cv` argument of an estimator.
 
     A number means that many folds by :func:`stratified_folds`. Anything else is for
     scikit-learn's ``check_cv``: a splitter, or an iterable of (train, test) rows.
     """
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
-        check_scalar(cv, "cv", Integral, min_val=2)
+    if isinstance(cv, Integral):
         folds = stratified_folds(int(cv), y, groups, random_state)
     else:
-        folds = _as_folds(check_cv(cv, y, classifier=True).split(X, y, groups))
+        splits = cv if cv is None or hasattr(cv, "split") else list(cv)
+        if isinstance(splits, list) and not all(map(_is_pair, splits)):
+            raise ValueError(f"cv={cv!r} does not consist of (train, test) pairs of rows")
+        folds = _as_folds(check_cv(splits, y, classifier=True).split(X, y, groups))
     if not folds or any(len(rows) == 0 for fold in folds for rows in fold):
         raise ValueError(
             f"cv={cv!r} makes folds without rows; use fewer folds, or another splitter"
@@ -154,6 +155,10 @@ def _shuffled_within(
         order = np.concatenate([random_state.permutation(rows) for rows in members])
     counts = np.bincount(strata)
     return order, np.arange(len(strata)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _is_pair(split: object) -> bool:
+    return hasattr(split, "__len__") and len(split) == 2
 
 
 def _as_folds(splits: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Fold]:
