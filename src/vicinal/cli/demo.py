@@ -21,13 +21,14 @@ def demo(
     from sklearn.model_selection import train_test_split
 
     from vicinal.cli.app import app
+    from vicinal.tables.writing import write_table
 
     data = load_breast_cancer(as_frame=True)
     table = data.data.assign(diagnosis=data.target_names[data.target])
     train, new = train_test_split(table, test_size=69, stratify=data.target, random_state=0)
     folder.mkdir(parents=True, exist_ok=True)
-    train.to_csv(folder / "train.csv", index=False)
-    new.drop(columns="diagnosis").to_csv(folder / "new.csv", index=False)
+    write_table(train, folder / "train.csv")
+    write_table(new.drop(columns="diagnosis"), folder / "new.csv")
     model, rows = str(folder / "model.vicinal"), str(folder / "new.csv")
     learn = ["fit", str(folder / "train.csv"), "--target", "diagnosis", "--holdout", "0.25"]
     for words in (

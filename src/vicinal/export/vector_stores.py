@@ -91,6 +91,8 @@ def to_vector_store(
     if store not in STORES:
         raise ValueError(f"store={store!r} is unknown; use one of {', '.join(STORES)}")
     check_folder(folder, CARD)
+    if store != "pgvector" and not _is_unicode(Path(folder).absolute()):
+        raise ValueError(f"{store} writes only to paths in UTF-8; choose another folder")
     options = {"ids": ids, "labels": labels, "keep_raw": keep_raw, "metric": metric}
     table = vector_table(model, X, **options)  # type: ignore[arg-type]
     if feature_names is None:
@@ -114,6 +116,14 @@ def _write_files(store: str, table: VectorTable, folder: Path) -> None:
     except Exception as error:
         said = " ".join(str(error).split())
         raise OSError(f"{store} could not write its files: {said}") from error
+
+
+def _is_unicode(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:  # halves of surrogate pairs stand for bytes that are not UTF-8
+        return False
+    return True
 
 
 def _write_query_map(table: VectorTable, folder: Path) -> None:

@@ -67,7 +67,8 @@ def _text_writer(
     file: Path, separator: str, packing: str | None
 ) -> Iterator[Callable[[pd.DataFrame], None]]:
     with (
-        pa.output_stream(str(file), compression=packing) as binary,
+        file.open("wb") as raw,  # not by its name, which Arrow takes only in UTF-8
+        pa.output_stream(raw, compression=packing) as binary,
         io.TextIOWrapper(binary, encoding="utf-8", newline="") as stream,
     ):
         yield TextWriter(stream, separator).write
@@ -105,13 +106,19 @@ def plain(value: object) -> Any:
 
 @contextmanager
 def _parquet_writer(file: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    with _ArrowRows(lambda schema: pq.ParquetWriter(file, schema)) as rows:
+    with (
+        file.open("wb") as raw,
+        _ArrowRows(lambda schema: pq.ParquetWriter(raw, schema)) as rows,
+    ):
         yield rows.write
 
 
 @contextmanager
 def _arrow_writer(file: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    with _ArrowRows(lambda schema: pa.ipc.new_file(str(file), schema)) as rows:
+    with (
+        file.open("wb") as raw,
+        _ArrowRows(lambda schema: pa.ipc.new_file(raw, schema)) as rows,
+    ):
         yield rows.write
 
 
@@ -142,7 +149,7 @@ class _ArrowRows:
 class TextWriter:
     """Writes tables as CSV, one after the other; cells with line breaks of any kind are quoted."""
 
-    def __init__(self, stream: TextIO, separator: str = ",") -> None:
+    def __init__(self, stream: TextIO | io.TextIOBase, separator: str = ",") -> None:
         self._lines, self._separator, self._begun = _Lines(stream), separator, False
 
     def write(self, table: pd.DataFrame) -> None:
@@ -160,7 +167,7 @@ class TextWriter:
 class _Lines(io.TextIOBase):
     r"""Ends lines with \n that come with \r\n, for which the writer quotes \r and \n in cells."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | io.TextIOBase) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:

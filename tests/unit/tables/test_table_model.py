@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+import vicinal as vc
 from vicinal.exceptions import TableError
 from vicinal.export import to_npy
 from vicinal.fitted_model import anatomy
@@ -17,6 +19,7 @@ from vicinal.reporting import examine
 from vicinal.tables.row_explanation import explain_row
 from vicinal.tables.selection import FitSettings
 from vicinal.tables.table_model import TableModel
+from vicinal.tables.writing import write_table
 
 METHODS = ["plain", "gmml", "nca", "auto", "single"]
 
@@ -177,3 +180,16 @@ def test_a_report_takes_a_table_as_it_is(models, table):
     assert found.headline.scores[0].accuracy > 0.6
     with pytest.raises(TypeError, match="cannot be exported"):
         to_npy(models["gmml"], "nowhere")
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "parquet", "feather"])
+def test_tables_are_written_to_paths_that_are_not_utf8(tmp_path, ending):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    table = pd.DataFrame({"a": [1, 2], "b": ["x", "y\rz"]})
+    write_table(table, folder / f"out.{ending}")
+    (folder / f"out.{ending}").rename(tmp_path / f"out.{ending}")
+    pd.testing.assert_frame_equal(vc.read_table(tmp_path / f"out.{ending}"), table)
