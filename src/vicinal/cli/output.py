@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -67,8 +68,18 @@ class Output:
     def document(self, value: object) -> None:
         """The JSON document, if that is what is wanted."""
         if self.as_json:
-            text = json.dumps(plain(value), ensure_ascii=False, indent=2)
+            text = json.dumps(plain(value), ensure_ascii=sys.stdout.isatty(), indent=2)
             print(text.encode("utf-8", errors="backslashreplace").decode("utf-8"))
+
+
+class VisibleText(io.TextIOBase):
+    """A stream that writes control characters out, for a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(visible(text))
 
 
 class _PipedConsole(Console):

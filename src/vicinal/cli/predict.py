@@ -23,7 +23,7 @@ from vicinal.cli.options import (
     require_table_place,
     with_reading_options,
 )
-from vicinal.cli.output import Output, ProgressBar, percent, remarked_warnings
+from vicinal.cli.output import Output, ProgressBar, VisibleText, percent, remarked_warnings
 from vicinal.features.column_codes import NumberCode
 from vicinal.model_file import load
 from vicinal.tables.reading import read_chunks
@@ -163,7 +163,7 @@ def _destination(out: Path | None, output: Output) -> Iterator[Write]:
         with table_writer(out) as write:
             yield write
     elif not output.as_json:
-        yield TextWriter(sys.stdout).write
+        yield TextWriter(VisibleText(sys.stdout) if sys.stdout.isatty() else sys.stdout).write
     else:
         yield from _json_list()
 
@@ -173,7 +173,8 @@ def _json_list() -> Iterator[Write]:
 
     def write(table: pd.DataFrame) -> None:
         for record in json_records(table):
-            print(next(marks), json.dumps(record, ensure_ascii=False), sep="", end="")
+            text = json.dumps(record, ensure_ascii=sys.stdout.isatty())
+            print(next(marks), text, sep="", end="")
 
     yield write
     print("[]" if next(marks) == "[" else "]")

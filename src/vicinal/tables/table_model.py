@@ -239,7 +239,9 @@ class TableModel:
     @property
     def encoder(self) -> TableEncoder:
         """The encoder that makes numbers of the columns."""
-        (encoder,) = anatomy(self.estimator).preparation
+        encoder, *others = anatomy(self.estimator).preparation or (None,)
+        if others:
+            raise ValueError("between the TableEncoder and the metric there may be no other step")
         if not isinstance(encoder, TableEncoder):
             raise TypeError("the estimator does not begin with a TableEncoder")
         return encoder

@@ -16,6 +16,8 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
+from vicinal.cli.output import Output
+from vicinal.cli.predict import _destination
 from vicinal.model_file import load, save
 
 MODELS = ["plain", "nca", "auto", "single"]
@@ -390,3 +392,22 @@ def test_names_and_labels_keep_their_zeros(folder, run):
     assert set(out["prediction"]) == {"01", "02"}
     assert {"p(01)", "p(02)"} <= set(out.columns)
     assert set(out["neighbor_1"]) <= set(table["id"])
+
+
+def test_rows_reach_a_terminal_without_control_characters(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    label = "a\x1b[31m\u202e"
+    shown = []
+    for as_json in (False, True):
+        monkeypatch.setattr(sys, "stdout", Terminal())
+        with _destination(None, Output(as_json)) as write:
+            write(pd.DataFrame({"prediction": [label]}))
+        shown.append(sys.stdout.getvalue())
+        monkeypatch.undo()
+    assert shown[0] == "prediction\na\\x1b[31m\\u202e\n"
+    assert "\x1b" not in shown[1]
+    assert "\u202e" not in shown[1]
+    assert json.loads(shown[1]) == [{"prediction": label}]
