@@ -14,6 +14,7 @@ Ray does the same after ``ray.util.joblib.register_ray()`` with ``"ray"``.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 import time
@@ -34,6 +35,8 @@ from experiments.store import LEASE, Store
 
 DEATHS = 2
 """A task is tried alone once so many workers have died while it was out."""
+OWN_WORKER = "LokyProcess"
+"""What joblib's own workers are called; those of a cluster belong to others."""
 SECONDS_BETWEEN_LOOKS = 0.5
 """A worker looks so often whether the process that started it is still there."""
 HOPELESS = 3
@@ -164,11 +167,11 @@ def attempt(task: Task, caller: int | None = None) -> Record:
     Parameters
     ----------
     task : what to compute
-    caller : the process that runs the tasks; a worker that is its child ends with it
+    caller : the process that runs the tasks; joblib's own workers are its children and end with it
     """
     import numba
 
-    if caller == os.getppid():
+    if caller is not None and multiprocessing.current_process().name.startswith(OWN_WORKER):
         _end_with(caller)
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
@@ -185,7 +188,7 @@ def attempt(task: Task, caller: int | None = None) -> Record:
 
 @cache  # once per worker
 def _end_with(parent: int) -> None:
-    """End this process soon after its parent is gone, whatever ended the parent."""
+    """End this process soon after its parent is gone, at once if it has gone already."""
 
     def watch() -> None:
         while os.getppid() == parent:

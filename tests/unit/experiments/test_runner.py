@@ -66,10 +66,16 @@ def test_kill_loses_at_most_what_is_being_computed(tmp_path):
     assert not done & set(again)  # nothing is computed a second time
 
 
-def test_workers_end_with_the_process_that_started_them(tmp_path):
+@pytest.mark.parametrize("records", [0, 2])
+def test_workers_end_with_the_process_that_started_them(records, tmp_path):
     path, log = tmp_path / "r.sqlite", tmp_path / "log"
     running = start(path, log, 50, 0.3, 2)
-    wait_for_records(path, 2)
+    if records:
+        wait_for_records(path, records)
+    else:  # the workers are still importing what they need
+        end = time.monotonic() + 60
+        while len(_children(running.pid)) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
     workers = _children(running.pid)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
