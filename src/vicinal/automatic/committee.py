@@ -204,15 +204,14 @@ class Judge:
         """Row weights of the test rows of a fold, among all tuning rows."""
         samples, name, vote = self.samples, candidate.metric, candidate.vote
         voters, k, prior_votes = samples.voters, candidate.n_neighbors, samples.voters.prior_votes
-        train, test = self.folds[fold]
-        X = samples.in_fold(fold)
+        test, X = self.folds[fold].test, samples.in_fold(fold)
         if vote in OF_TREES:
-            return self._trees(candidate, fold).row_weights(self._features(fold)[test])
+            source = BoostedLeaves if vote == BOOSTED else LeafRows
+            leaves = source(*self._in_trees(candidate, fold))
+            return leaves.row_weights(self._features(fold)[test])
         if vote in GLOBAL_LINES:
-            weights = np.zeros(len(X))
-            weights[train] = voters.weights[train]
             member = [(1.0, GLOBAL_LINES[vote], self.metrics[name][fold])]
-            return GlobalLines(X, member, weights).row_weights(X[test])
+            return GlobalLines(X, member, self._training_weights(fold)).row_weights(X[test])
         if vote in LINES:
             found, Z = self._search(name, fold, k + 1), X @ self.metrics[name][fold].T
             return local_linear_weights(
@@ -228,11 +227,10 @@ class Judge:
 
     def fold_shares(self, scores: Scores, candidate: Candidate, fold: int) -> FloatArray:
         """(t, c + 1) shares of the test rows of a fold: targets and prior by the row weights."""
-        voters, trees = self.samples.voters, None
-        if candidate.vote == BOOSTED:
-            trees = self._trees(candidate, fold)
-        if isinstance(trees, BoostedLeaves):  # rows need not be weighed to know their sum
-            return trees.shares(self._features(fold)[self.folds[fold].test], voters.targets)
+        voters, queries = self.samples.voters, self._features(fold)[self.folds[fold].test]
+        if candidate.vote == BOOSTED:  # rows need not be weighed to know their sum
+            trees = BoostedLeaves(*self._in_trees(candidate, fold))
+            return trees.shares(queries, voters.targets)
         return voters.shares(self.row_weights(scores, candidate, fold))
 
     def shares(self, scores: Scores, candidate: Candidate) -> FloatArray:
@@ -256,20 +254,23 @@ class Judge:
         """(n, d) the rows without hat and kernel functions, which trees do not see."""
         return self.samples.in_fold(fold)[:, : self.samples.expansion.n_features]
 
-    def _trees(self, candidate: Candidate, fold: int) -> LeafRows | BoostedLeaves:
-        """The training rows of a fold in the leaves of its trees."""
+    def _in_trees(
+        self, candidate: Candidate, fold: int
+    ) -> tuple[FloatArray, Forest, FloatArray, float]:
+        """The rows, the trees of a fold, what each row counts there, and what the prior."""
+        forest, prior_votes = self.forests[candidate.metric][fold], self.samples.voters.prior_votes
+        return self._features(fold), forest, self._training_weights(fold), prior_votes
+
+    def _training_weights(self, fold: int) -> FloatArray:
+        """(n,) what each row counts where only the training rows of a fold vote."""
         voters, train = self.samples.voters, self.folds[fold].train
         weights = np.zeros(len(voters.weights))
         weights[train] = voters.weights[train]
-        source = BoostedLeaves if candidate.vote == BOOSTED else LeafRows
-        forest = self.forests[candidate.metric][fold]
-        return source(self._features(fold), forest, weights, voters.prior_votes)
+        return weights
 
     def _line(self, fold: int) -> GlobalLines:
         """The line through all training rows of a fold."""
-        train, X = self.folds[fold].train, self.samples.in_fold(fold)
-        weights = np.zeros(len(X))
-        weights[train] = self.samples.voters.weights[train]
+        X, weights = self.samples.in_fold(fold), self._training_weights(fold)
         return line_of_features(X, self.samples.expansion.n_features, weights)
 
     def _best_metrics(self, scores: Scores) -> list[MetricName]:
