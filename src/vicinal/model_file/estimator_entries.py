@@ -190,19 +190,19 @@ TRIED = {"configuration": "U", "iterate": "iu", "vote": "U", "n_neighbors": "iu"
 
 
 def _check_forest(forest: Any) -> None:
-    """Every way down a tree ends: children follow their parent, within its tree."""
-    v = len(forest.features)
+    """Trees follow each other; children follow their parent in its tree, so that ways down end."""
+    v, roots = len(forest.features), forest.roots
+    if not len(roots) or roots[0] != 0 or np.any(np.diff(roots) <= 0) or roots[-1] >= v:
+        raise ValueError("roots must be nodes in ascending order, from 0")
     inner = forest.features >= 0
-    parents = np.flatnonzero(inner)[:, None]
-    children = forest.children[inner]
+    parents, children = np.flatnonzero(inner)[:, None], forest.children[inner]
+    ends = np.append(roots[1:], v)[np.searchsorted(roots, parents, side="right") - 1]
     if (
         np.any(children <= parents)
-        or np.any(children >= v)
+        or np.any(children >= ends)
         or np.any(forest.children[~inner] != -1)
     ):
-        raise ValueError("children must follow their parent, and leaves have none")
-    if np.any(forest.roots >= v):
-        raise ValueError("roots must be nodes")
+        raise ValueError("children must follow their parent in its tree, and leaves have none")
 
 
 FOREST = Entry(

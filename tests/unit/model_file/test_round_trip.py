@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from vicinal.automatic.classifier import ANNClassifier
 from vicinal.model_file import load, save
 from vicinal.model_file.documents import ENTRIES
 from vicinal.model_file.entry import LEFT_OUT
+from vicinal.model_file.estimator_entries import FOREST
 from vicinal.search.search_cv import ANNSearchCV
+from vicinal.voting.forest import Forest
 
 X, CODES = load_iris(return_X_y=True)
 X, CODES = X[::3], CODES[::3]
@@ -347,3 +350,26 @@ def test_a_committee_that_unfolds_features(tmp_path):
         setattr(broken, attribute, value)
         with pytest.raises(ValueError, match=message):
             save(broken, tmp_path / "broken.vicinal")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"roots": [3, 0]}, "ascending"),
+        ({"roots": [0, 0]}, "ascending"),
+        ({"roots": [0, 6]}, "ascending"),
+        ({"roots": [1, 3]}, "ascending"),
+        ({"children": [[1, 4], [-1, -1], [-1, -1], [4, 5], [-1, -1], [-1, -1]]}, "in its tree"),
+        ({"children": [[0, 2], [-1, -1], [-1, -1], [4, 5], [-1, -1], [-1, -1]]}, "in its tree"),
+    ],
+)
+def test_trees_that_run_into_each_other_are_refused(changed, said):
+    forest = Forest(
+        roots=np.array([0, 3]),
+        features=np.array([0, -1, -1, 1, -1, -1]),
+        thresholds=np.zeros(6),
+        children=np.array([[1, 2], [-1, -1], [-1, -1], [4, 5], [-1, -1], [-1, -1]]),
+    )
+    FOREST.check(forest)
+    with pytest.raises(ValueError, match=said):
+        FOREST.check(replace(forest, **{k: np.array(v) for k, v in changed.items()}))

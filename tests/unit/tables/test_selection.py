@@ -178,7 +178,7 @@ def test_auto_makes_do_with_two_rows_a_class():
     rows = table_of(np.random.default_rng(0).normal(size=(6, 3)), np.repeat(["x", "y", "z"], 2))
     *_, best = candidates(rows, FitSettings("auto"))
     chosen = best.estimator.chosen_
-    assert {choice.configuration for choice in chosen} <= {*STARTS, "forest"}
+    assert {choice.configuration for choice in chosen} <= {*STARTS, "forest", "boosting"}
 
 
 @pytest.mark.filterwarnings("ignore::vicinal.exceptions.ExcludedRowsWarning")
