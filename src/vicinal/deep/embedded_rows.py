@@ -34,7 +34,7 @@ class EmbeddedRows:
     ) -> None:
         self._index = NeighborIndex(Z)
         self._n = len(Z)
-        self._vote, self._k = vote, n_neighbors or N_NEIGHBORS[vote]
+        self._vote, self._k = vote, int(n_neighbors or N_NEIGHBORS[vote])
         self._distance, self._temperature = distance, temperature
 
     def nearest(self, Q: FloatArray, k: int, own_rows: IndexArray | None = None) -> Neighbors:

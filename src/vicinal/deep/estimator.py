@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -15,12 +15,19 @@ from vicinal._typing import FloatArray, IndexArray, LabelArray, Seed
 from vicinal.deep.embedded_rows import N_NEIGHBORS, EmbeddedRows, Vote
 from vicinal.deep.feature_embedding import EmbeddingName
 from vicinal.deep.loss import ANNLoss, Elementwise, LossPair
-from vicinal.deep.neighbor_network import NeighborNetwork
+from vicinal.deep.neighbor_network import SCALE, NeighborNetwork
 from vicinal.deep.network import keep_threads
-from vicinal.deep.number_loss import MLKRLoss
+from vicinal.deep.number_loss import NUMBER_LOSSES, MLKRLoss
 from vicinal.learners.fit_input import store_fit
 from vicinal.learners.labeled_data import encode_labels
-from vicinal.learners.parameters import check_parameters
+from vicinal.learners.parameters import (
+    COUNT,
+    Flag,
+    Number,
+    OneOf,
+    ParameterConstraints,
+    check_parameters,
+)
 from vicinal.voting.class_mean import ClassMeanKNN
 from vicinal.voting.row_weights import VotingRows
 
@@ -111,6 +118,14 @@ class DeepANN(ClassifierMixin, NeighborNetwork):
     >>> model.score(X, y) > 0.95, model.transform(X).shape
     (True, (150, 2))
     """
+
+    _constraints: ClassVar[ParameterConstraints] = {
+        **NeighborNetwork._constraints,
+        "alpha": Number(infinite=True),
+        "gamma": SCALE,
+        "plain": OneOf(("dissimilar",), Flag()),
+        "similar": OneOf(("all",), COUNT),
+    }
 
     def __init__(
         self,
@@ -236,7 +251,7 @@ class DeepANN(ClassifierMixin, NeighborNetwork):
         return rows.row_weights(Q).class_probabilities(voters).astype(Q.dtype, copy=False)
 
     def _equal_votes(self, Z: FloatArray, codes: IndexArray) -> ClassMeanKNN:
-        k = self.n_neighbors or N_NEIGHBORS["majority"]
+        k = int(self.n_neighbors or N_NEIGHBORS["majority"])
         return ClassMeanKNN(min(k, len(codes)), rule="vote").fit(Z, codes)
 
     def _quality(self, Z: FloatArray, y: Any, Q: FloatArray, u: Any, temperature: float) -> float:
@@ -292,6 +307,11 @@ class DeepANNRegressor(RegressorMixin, NeighborNetwork):
     >>> model.score(X, y) > 0.95
     True
     """
+
+    _constraints: ClassVar[ParameterConstraints] = {
+        **NeighborNetwork._constraints,
+        "loss": OneOf(tuple(NUMBER_LOSSES)),
+    }
 
     y_fit_: FloatArray
 

@@ -135,10 +135,10 @@ def table_network(
     if kind is not None:
         embedding = FeatureEmbedding(X, kind)
         layers, width = [embedding], embedding.n_outputs
-    for wide in hidden:
+    for wide in map(int, hidden):
         layers += [nn.Linear(width, wide), nn.BatchNorm1d(wide), nn.ReLU(), nn.Dropout(dropout)]
         width = wide
-    return nn.Sequential(*layers, nn.Linear(width, n_components))
+    return nn.Sequential(*layers, nn.Linear(width, int(n_components)))
 
 
 def _distinct_quantiles(x: Tensor, n_intervals: int) -> Tensor:

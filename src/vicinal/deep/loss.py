@@ -19,7 +19,7 @@ from vicinal.deep.comparisons import (
 from vicinal.deep.scaled_embeddings import ScaledEmbeddings
 from vicinal.deep.soft_averages import AverageRule, RowAverages, row_averages
 from vicinal.learners.neighbor_fit import check_configuration
-from vicinal.learners.parameters import Number, check_choice
+from vicinal.learners.parameters import COUNT, Number, OneOf, check_choice
 from vicinal.objective.losses import Loss
 
 Elementwise: TypeAlias = Callable[[Tensor], Tensor]
@@ -144,6 +144,9 @@ class ANNLoss(ScaledEmbeddings):
         super().__init__(distance, temperature, learn_temperature, normalize)
         if isinstance(plain, str):
             check_choice("plain", plain, ("dissimilar",))
+        if not isinstance(similar, str | Integral):
+            raise ValueError(f"similar={similar!r} is not possible; use 'all' or a number")
+        OneOf(("all",), COUNT).check("similar", similar)
         configuration = check_configuration(
             alpha=alpha,
             gamma=gamma,
@@ -153,8 +156,6 @@ class ANNLoss(ScaledEmbeddings):
             dissimilar="all",
             regularization=0.0,
         )
-        if not isinstance(similar, str | Integral):
-            raise ValueError(f"similar={similar!r} is not possible; use 'all' or a number")
         check_choice("contrast", contrast, CONTRASTS)
         check_choice("reduction", reduction, REDUCTIONS)
         Number().check("margin", margin)

@@ -24,6 +24,7 @@ from vicinal.deep.attribution import feature_contributions
 from vicinal.deep.embedded_rows import EmbeddedRows, Vote
 from vicinal.deep.feature_embedding import EmbeddingName, table_network
 from vicinal.deep.network import choose_device, embed, embed_tensor, seeded
+from vicinal.deep.soft_averages import DISTANCES
 from vicinal.deep.training import (
     Budget,
     EmbeddingLoss,
@@ -39,8 +40,8 @@ from vicinal.learners.fit_input import DTYPES, FitInput, check_labeled, on_host
 from vicinal.learners.initialization import scale_for_perplexity
 from vicinal.learners.parameters import (
     COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
+    Counts,
+    Flag,
     Instance,
     Number,
     OneOf,
@@ -51,6 +52,10 @@ from vicinal.voting.sources import prepared
 
 PERPLEXITY = 20.0
 """Effective number of neighbors at the start, as in the linear learners."""
+SINGLE = np.finfo(np.float32)
+"""Of the precision that networks are trained in."""
+SCALE = Number(float(SINGLE.tiny), float(SINGLE.max))
+"""A positive number that the training can divide and multiply by."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,11 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     """Network whose embeddings of training rows vote: what classes and numbers have in common."""
 
     _constraints: ClassVar[ParameterConstraints] = {
+        "distance": OneOf(tuple(DISTANCES)),
+        "normalize": Flag(),
         "embedding": OneOf((None, "periodic", "piecewise")),
         "n_components": COUNT,
+        "hidden": Counts(),
         "dropout": Number(0, 0.9),
         "vote": OneOf(("soft", "majority")),
         "n_neighbors": OneOf((None,), COUNT),
@@ -82,10 +90,10 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         "max_epochs": COUNT,
         "patience": COUNT,
         "batch_size": COUNT,
-        "learning_rate": POSITIVE,
-        "weight_decay": NOT_NEGATIVE,
+        "learning_rate": SCALE,
+        "weight_decay": Number(0, SCALE.high),
         "validation_fraction": Number(0, 0.9),
-        "temperature": OneOf(("auto",), POSITIVE),
+        "temperature": OneOf(("auto",), SCALE),
         "module": OneOf((None,), Instance(nn.Module, "a torch.nn.Module")),
     }
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from vicinal._typing import FloatArray
+from vicinal.learners.parameters import InvalidParameter
 
 BATCH = 8192
 """Number of rows that are embedded at a time."""
@@ -70,7 +71,13 @@ def choose_device(device: str | torch.device) -> torch.device:
     """The device of that name; "auto" is the GPU where there is one."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(device)
+    try:
+        chosen = torch.device(device)
+        torch.zeros(1, device=chosen).cpu()
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:  # all are PyTorch's
+        reason = str(error).partition("\n")[0]
+        raise InvalidParameter(f"device={device!r} is not possible here: {reason}") from None
+    return chosen
 
 
 @contextmanager

@@ -231,7 +231,7 @@ def _soft_average(D: Tensor, mask: Tensor, gamma: float) -> _SoftAverage:
     else:
         extreme = D.masked_fill(~mask, -math.inf).amax(dim=1)
     extreme = extreme.masked_fill(count == 0, 0.0)
-    if math.isinf(gamma):
+    if abs(gamma) > torch.finfo(D.dtype).max:  # as if it were infinite
         tied = (mask & (extreme[:, None] == D)).to(D.dtype)
         return _SoftAverage(extreme, count, tied, tied.sum(dim=1).clamp(min=1))
     growth = ((D - extreme[:, None]) * -gamma).masked_fill_(~mask, 0.0).expm1_()  # in (−1, 0]

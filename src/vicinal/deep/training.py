@@ -62,6 +62,10 @@ class Score:
     negative_loss: float
 
 
+DIVERGED = Score(-math.inf, -math.inf)
+"""Of an epoch that ends with embeddings or a loss that are not finite: worse than any other."""
+
+
 @dataclass
 class Training:
     """History of a run: one score per epoch, and the best epoch, counted from 1."""
@@ -83,7 +87,8 @@ def train(
 ) -> Training:
     """Train ``module`` in place; its weights end as they were after its best epoch.
 
-    Without validation rows the score is the loss of the training rows among themselves.
+    Without validation rows the score is the loss of the training rows among themselves. Raises a
+    ValueError if no epoch ends with finite embeddings and a finite loss.
     """
     optimizer = torch.optim.AdamW(
         [*module.parameters(), *loss.parameters()],
@@ -109,6 +114,12 @@ def train(
             training.best_epoch, best = epoch, copy.deepcopy(module.state_dict())
         elif epoch - training.best_epoch >= budget.patience:
             break
+    if training.history[training.best_epoch - 1] == DIVERGED:
+        scales = [name for name in ("temperature", "gamma", "alpha") if hasattr(loss, name)]
+        raise ValueError(
+            "the training has diverged: no epoch ends with finite embeddings and a finite loss; "
+            f"use a smaller learning_rate or weight_decay, or the defaults of {', '.join(scales)}"
+        )
     module.load_state_dict(best)
     return training
 
@@ -130,10 +141,13 @@ def _batch_loss(
     share: float,
     rng: np.random.RandomState,
 ) -> Tensor:
-    """The loss of a batch among itself and a random share of the other rows."""
-    outside = np.setdiff1d(np.arange(len(data.X)), rows)
-    drawn = rng.choice(outside, size=int(share * len(outside)), replace=False)
-    both, b = data[np.concatenate([rows, drawn])], len(rows)
+    """The loss of a batch among itself and a random share of the other rows.
+
+    A single row is compared with one other at least: batch normalization needs two.
+    """
+    outside, b = np.setdiff1d(np.arange(len(data.X)), rows), len(rows)
+    drawn = rng.choice(outside, size=max(int(share * len(outside)), 2 - b), replace=False)
+    both = data[np.concatenate([rows, drawn])]
     Z = module(both.X)
     return loss.with_candidates(Z[:b], both.y[:b], Z[b:], both.y[b:])
 
@@ -148,14 +162,18 @@ def _score(
 ) -> Score:
     Z = embed_tensor(module, data.X)
     if len(validation.X) == 0:
-        return Score(0.0, -float(loss(Z, data.y)))
+        value = float(loss(Z, data.y))
+        return Score(0.0, -value) if math.isfinite(value) else DIVERGED
     Q = embed_tensor(module, validation.X)
     if not (Z.isfinite().all() and Q.isfinite().all()):
-        return Score(-math.inf, -math.inf)  # this training has diverged
+        return DIVERGED
+    value = float(loss(Q, validation.y, ref_emb=Z, ref_labels=data.y))
+    if not math.isfinite(value):
+        return DIVERGED
     with keep_threads():
         y, u = (each.cpu().numpy() for each in (data.y, validation.y))
         quality = judge(Z.cpu().numpy(), y, Q.cpu().numpy(), u, loss.temperature)
-    return Score(quality, -float(loss(Q, validation.y, ref_emb=Z, ref_labels=data.y)))
+    return Score(quality, -value)
 
 
 def class_batches(

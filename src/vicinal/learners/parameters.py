@@ -221,6 +221,20 @@ class Several:
             raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
 
 
+@dataclass(frozen=True)
+class Counts:
+    """A sequence of whole numbers of at least 1, which may be empty."""
+
+    words = "a sequence of whole numbers >= 1"
+
+    def check(self, name: str, value: object) -> None:
+        counts = value.tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(counts, str | bytes | bytearray) or not isinstance(counts, Sequence):
+            raise InvalidParameter(f"{name}={value!r} is not possible; use {self.words}")
+        for i, count in enumerate(counts):
+            COUNT.check(f"{name}[{i}]", count)
+
+
 ParameterConstraints: TypeAlias = Mapping[str, Constraint]
 """Names of parameters, and what each may be."""
 

@@ -1,5 +1,6 @@
 """DeepANN as an estimator: conventions, reproducibility, early stopping, networks of one's own."""
 
+import math
 import pickle
 
 import numpy as np
@@ -160,6 +161,81 @@ def test_progress_is_logged(iris, caplog):
 def test_impossible_parameters_are_refused(iris, arguments, message):
     with pytest.raises(ValueError, match=message):
         DeepANN(**arguments).fit(*iris)
+
+
+NUMBERS = (math.nan, math.inf, -math.inf, -1, 0, 1e308, 10**400)
+ODD = (*NUMBERS, "x", b"x", [], {}, None, True, object())
+
+
+@pytest.fixture(scope="module")
+def few():
+    """Rows of three classes, which are also the numbers."""
+    y = np.arange(60) % 3
+    return np.random.RandomState(0).standard_normal((60, 4)) + y[:, None], y
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in (DeepANN, DeepANNRegressor) for name in kind().get_params()],
+)
+def test_odd_parameters_are_refused_before_the_training_or_possible(few, monkeypatch, kind, name):
+    trained = []
+
+    def train(*args, **options):
+        trained.append(name)
+        return training.train(*args, **options)
+
+    monkeypatch.setattr(neighbor_network, "train", train)
+    small = {"n_components": 4, "hidden": (8,), "batch_size": 16, "max_epochs": 2}
+    for value in ODD:
+        model = kind(**small | {"device": "cpu", "random_state": 0} | {name: value})
+        before, trained[:] = vars(model).copy(), []
+        try:
+            model.fit(*few)
+        except ValueError as error:
+            refusal = f"{error}"
+            assert name in refusal, (value, refusal)
+            assert not trained, (value, refusal)
+            assert vars(model) == before
+        else:
+            assert np.isfinite(model.predict(few[0])).all(), value
+            assert np.isfinite(model.embeddings_).all(), value
+            assert np.isfinite(model.validation_loss_).all(), value
+
+
+def test_a_training_that_diverges_is_an_error(few):
+    model = DeepANN(**FAST | {"max_epochs": 2}).fit(*few)
+    before = vars(model).copy()
+    for fraction in (0.0, 0.15):
+        model.set_params(learning_rate=1e30, validation_fraction=fraction)
+        with pytest.raises(ValueError, match=r"diverged.*learning_rate.*temperature, gamma, alpha"):
+            model.fit(*few)
+    changed = {"learning_rate", "validation_fraction"}
+    assert {name for name in before if vars(model)[name] is not before[name]} <= changed
+    with pytest.raises(ValueError, match=r"diverged.*learning_rate.*defaults of temperature$"):
+        DeepANNRegressor(**FAST | {"max_epochs": 2}, learning_rate=1e30).fit(*few)
+
+
+def test_an_exponent_too_large_for_single_precision_is_infinite(few):
+    for sign in (1.0, -1.0):
+        huge, infinite = (
+            DeepANN(sign * alpha, **FAST | {"max_epochs": 2}).fit(*few).embeddings_
+            for alpha in (1e308, math.inf)
+        )
+        np.testing.assert_array_equal(huge, infinite)
+
+
+def test_both_kinds_of_plain_averages_are_possible(few):
+    losses = [
+        DeepANN(**FAST | {"max_epochs": 2}, plain=plain).fit(*few).validation_loss_
+        for plain in (True, "dissimilar")
+    ]
+    assert (losses[0] != losses[1]).all()
+
+
+def test_a_batch_of_one_row_is_compared_with_another(few):
+    model = DeepANN(**FAST | {"max_epochs": 1}, batch_size=1, candidates=0.0, hidden=(4,))
+    assert model.fit(*few).n_iter_ == 1
 
 
 def accuracy(Z, y, Q, u, temperature):
