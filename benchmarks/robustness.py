@@ -2,6 +2,7 @@
 
     python benchmarks/robustness.py run --jobs 2                     # everything; resumes
     python benchmarks/robustness.py run --sections files --seconds 300
+    python benchmarks/robustness.py run --sections inputs --estimators DeepANN --seed 9
     python benchmarks/robustness.py table                            # results/robustness.md
 
 Cases are numbered, and a case depends on the seed and its number alone. They are computed in
@@ -46,10 +47,13 @@ def environment(section: str) -> dict[str, str]:
     return variables
 
 
-def run_batch(section: str, seed: int, first: int, count: int) -> dict[str, Any]:
+def run_batch(
+    section: str, seed: int, first: int, count: int, estimators: list[str]
+) -> dict[str, Any]:
     """Compute cases `first` to `first + count` of a section."""
     import robustness_cases
 
+    robustness_cases.CHOSEN[:] = estimators
     begin = time.perf_counter()
     outcomes: Counter[str] = Counter()
     failures = []
@@ -89,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     for section in options.sections:
         size, total = BATCH[section], options.count or SECTIONS[section]
         tasks = [
-            (section, options.seed, first, min(size, total - first))
+            (section, options.seed, first, min(size, total - first), options.estimators)
             for first in range(0, total, size)
             if (section, options.seed, first) not in finished
         ]
@@ -157,6 +161,9 @@ def main() -> None:
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, help="cases per section")
+    parser.add_argument(
+        "--estimators", nargs="+", default=[], help="of inputs and interrupts; use another --seed"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=3600.0, help="start nothing new after")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "robustness.jsonl")

@@ -24,6 +24,7 @@ import types
 import warnings
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ except ImportError:  # a machine without it: the format is simple
 
 # ------------------------------------------------------------------------------------ estimators
 
-QUICK = {"max_iter": 4}
+QUICK = {"max_iter": 4, "max_epochs": 2}
 SEARCH = {"alphas": [1.0], "gammas": [1.0], "n_neighbors": [1, 3], "cv": 2}
 PARAMETERS: dict[str, list[Any]] = {
     "alpha": [-np.inf, -4.0, -1.0, 0.0, 1e-9, 0.5, 4.0, np.inf, np.nan, "x", 1e300],
@@ -85,6 +86,8 @@ PARAMETERS: dict[str, list[Any]] = {
     "random_state": [0, None, "x"],
     "effort": [np.nan, -1.0, np.inf, "nonsense"],
     "max_time": [1e-3, np.nan, -1.0, "x"],
+    "device": ["cpu", "cpu", "nonsense", None, -1, []],
+    "hidden": [(), (8,), [4, 4], (0,), (2.5,), "x", None],
 }
 
 
@@ -98,12 +101,22 @@ def odd_parameters(model: BaseEstimator) -> list[str]:
     return sorted(known & (set(PARAMETERS) | set(getattr(model, "_constraints", {}))))
 
 
+CHOSEN: list[str] = []
+"""Names of the estimators that are attacked; empty for all of them."""
+
+
 @cache
 def estimators() -> dict[str, BaseEstimator]:
-    """Every public estimator, with settings that make it quick."""
+    """The chosen public estimators, with networks if there is PyTorch; settings make them quick."""
+    kinds = {name: getattr(vc, name) for name in vc.__all__}
+    if find_spec("torch") is not None:
+        from vicinal import deep
+
+        kinds |= {name: getattr(deep, name) for name in ("DeepANN", "DeepANNRegressor")}
     found = {}
-    for name in vc.__all__:
-        kind = getattr(vc, name)
+    for name, kind in kinds.items():
+        if CHOSEN and name not in CHOSEN:
+            continue
         if isinstance(kind, type) and issubclass(kind, BaseEstimator):
             model = kind(vc.ANN(max_iter=2)) if name == "ANNSearchCV" else kind()
             quick = SEARCH if name == "ANNSearchCV" else QUICK
@@ -112,7 +125,7 @@ def estimators() -> dict[str, BaseEstimator]:
     return found
 
 
-SLOW = ("ANNClassifier", "ANNRegressor", "ANNSearchCV")
+SLOW = ("ANNClassifier", "ANNRegressor", "ANNSearchCV", "DeepANN", "DeepANNRegressor")
 
 
 def pick_estimator(rng: np.random.Generator) -> tuple[str, BaseEstimator]:
