@@ -376,8 +376,9 @@ class DeepANNRegressor(RegressorMixin, NeighborNetwork):
         given, encoder = self._encoded(X, y, "number", multi_output=True, y_numeric=True)
         y = np.asarray(given.y, dtype=np.float64)
         targets = y.reshape(len(y), -1)
-        spread = targets.std(axis=0)
-        standard = (targets - targets.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused later
+            spread = targets.std(axis=0)
+            standard = (targets - targets.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         attributes, training = self._train(given, standard, np.zeros(len(y), dtype=np.intp))
         scores = np.array([score.quality for score in training.history])
         store_fit(

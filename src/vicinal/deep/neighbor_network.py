@@ -284,7 +284,8 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         if self.verbose:
             show_log()
-        scaler = StandardScaler().fit(given.X)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused later
+            scaler = StandardScaler().fit(given.X)
         rng = check_random_state(self.random_state)
         device = choose_device(self.device)
         with seeded(rng.randint(2**31), device):
@@ -317,6 +318,11 @@ class NeighborNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         )
         if rows.y.is_floating_point():
             rows = replace(rows, y=rows.y.float())
+        for name, values in (("X", rows.X), ("y", rows.y)):
+            if not values.isfinite().all():
+                raise ValueError(
+                    f"{name} has numbers too large to be standardized; divide them by a constant"
+                )
         module = self.module
         if module is None:
             module = table_network(

@@ -163,7 +163,7 @@ def _score(
     Z = embed_tensor(module, data.X)
     if len(validation.X) == 0:
         value = float(loss(Z, data.y))
-        return Score(0.0, -value) if math.isfinite(value) else DIVERGED
+        return Score(0.0, -value) if Z.isfinite().all() and math.isfinite(value) else DIVERGED
     Q = embed_tensor(module, validation.X)
     if not (Z.isfinite().all() and Q.isfinite().all()):
         return DIVERGED

@@ -216,6 +216,17 @@ def test_a_training_that_diverges_is_an_error(few):
         DeepANNRegressor(**FAST | {"max_epochs": 2}, learning_rate=1e30).fit(*few)
 
 
+def test_numbers_too_large_to_be_standardized_are_refused(few):
+    X, y = few
+    large = np.column_stack([X, 1e160 * y])
+    for kind, given, message in (
+        (DeepANN, (large, y), "X"),
+        (DeepANNRegressor, (X, 1e307 * y), "y"),
+    ):
+        with pytest.raises(ValueError, match=f"{message} has numbers too large"):
+            kind(**FAST).fit(*given)
+
+
 def test_an_exponent_too_large_for_single_precision_is_infinite(few):
     for sign in (1.0, -1.0):
         huge, infinite = (
