@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vicinal.automatic.committee import Choice
+from vicinal.voting.votes import WITHOUT_K
 
 if TYPE_CHECKING:
     from vicinal.automatic.classifier import ANNClassifier
@@ -75,7 +76,8 @@ def _calibration(model: ANNClassifier) -> list[str]:
 def _table(chosen: Sequence[Choice]) -> list[str]:
     head = f"  {'weight':>6}  {'configuration':<24} {'iterate':>7}  {'vote':<18} {'K':>3}"
     rows = [
-        f"  {c.weight:>6.3f}  {c.configuration:<24} {c.iterate:>7}  {c.vote:<18} {c.n_neighbors:>3}"
+        f"  {c.weight:>6.3f}  {c.configuration:<24} {c.iterate:>7}  {c.vote:<18} "
+        + ("" if c.vote in WITHOUT_K else f"{c.n_neighbors:>3}")
         for c in chosen
     ]
-    return [head, *rows]
+    return [head, *(row.rstrip() for row in rows)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from vicinal.automatic.classifier import ANNClassifier
+from vicinal.automatic.committee import Choice
 from vicinal.automatic.regressor import ANNRegressor
 from vicinal.fitted_model import FittedModel
 from vicinal.learners.base import MetricLearner
@@ -17,6 +18,7 @@ from vicinal.reporting.evaluation import Evaluation
 from vicinal.reporting.findings import AccuracyScore, Chosen, Headline
 from vicinal.search.search_cv import ANNSearchCV
 from vicinal.validation.scores import wilson_interval
+from vicinal.voting.votes import BOOSTED, GLOBAL_LINES, OF_TREES
 
 SYMBOLS = {"alpha": "α", "gamma": "γ", "n_neighbors": "K"}
 MEANINGS = {
@@ -103,7 +105,7 @@ def _committee_choices(model: ANNClassifier | ANNRegressor) -> tuple[Chosen, ...
         entries.append(
             Chosen(
                 choice.configuration,
-                f"K = {choice.n_neighbors}",
+                _voters(choice),
                 f"{percent(choice.weight / total)} of the vote; {alone_it.format(percent(error))}. "
                 f"Iterate {choice.iterate}, {choice.vote} vote.",
             )
@@ -146,6 +148,13 @@ def _search_choices(model: ANNSearchCV) -> tuple[Chosen, ...]:
         )
         entries.append(Chosen(SYMBOLS.get(name, name), number(value), why))
     return tuple(entries)
+
+
+def _voters(choice: Choice) -> str:
+    """Which rows vote."""
+    if choice.vote in OF_TREES:
+        return f"{choice.iterate} trees" if choice.vote == BOOSTED else "forest"
+    return "all rows" if choice.vote in GLOBAL_LINES else f"K = {choice.n_neighbors}"
 
 
 def _given_choices(learner: MetricLearner, n_neighbors: int) -> tuple[Chosen, ...]:

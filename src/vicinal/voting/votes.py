@@ -47,6 +47,7 @@ LEAVES: VoteName = "leaves"
 BOOSTED: VoteName = "boosted leaves"
 """The vote of trees that were grown one after the other: :mod:`vicinal.voting.boosting`."""
 OF_TREES = (LEAVES, BOOSTED)
+WITHOUT_K = (*OF_TREES, *GLOBAL_LINES)
 FADING: tuple[VoteName, ...] = ("epanechnikov", "sloped epanechnikov", *LINES)
 """Votes whose weights look at the neighbor after the last."""
 COUNTED: tuple[VoteName, ...] = ("majority", "epanechnikov")

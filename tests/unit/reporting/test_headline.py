@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from vicinal.automatic.committee import Choice
 from vicinal.reporting.evaluation import Evaluation
-from vicinal.reporting.headline import headline, wilson_interval
+from vicinal.reporting.headline import _voters, headline, wilson_interval
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -50,3 +51,17 @@ def test_sign_test_is_the_exact_binomial():
 
 def test_no_difference_is_no_evidence():
     assert headline(evaluation([0, 1], [0, 1], [0, 1]), ()).p_value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("vote", "said"),
+    [
+        ("majority", "K = 7"),
+        ("local linear", "K = 7"),
+        ("leaves", "forest"),
+        ("boosted leaves", "50 trees"),
+        ("stiff global", "all rows"),
+    ],
+)
+def test_headline_says_which_rows_vote(vote, said):
+    assert _voters(Choice("any", 50, vote, 7, 1.0, (0,))) == said
