@@ -181,7 +181,8 @@ class Committee:
         )  # fmt: skip
         self.forests, self._leaves, self._boosted = [], [], []
         args = rows.weights, rows.prior_votes
-        for f, (vote,) in _votes_by_metric([m for m in members if m.vote in OF_TREES]).items():
+        in_trees = _votes_by_metric([member for member in members if member.vote in OF_TREES])
+        for f, vote in ((f, vote) for f, votes in in_trees.items() for vote in votes):
             self.forests.append((vote.weight, forests[f]))
             if vote.name == BOOSTED:
                 trees = BoostedLeaves(X, forests[f], *args)

@@ -6,9 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
+from vicinal.automatic.committee import Choice
 from vicinal.voting import boosting
 from vicinal.voting.boosting import BoostedLeaves, grow_boosted
-from vicinal.voting.forest import Forest
+from vicinal.voting.forest import Forest, LeafRows
+from vicinal.voting.row_weights import TargetRows
+from vicinal.voting.sources import Committee
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:200], (Y[:200] - Y[:200].mean()) / Y[:200].std()
@@ -94,3 +97,17 @@ def test_more_trees_explain_more_and_growth_can_be_stopped():
     assert errors[2] < 0.3
     asked = iter([False, False, True])
     assert grow_boosted(30, X, TARGETS, WEIGHTS, 0, stop=lambda: next(asked)) is None
+
+
+def test_members_of_a_committee_may_share_their_trees():
+    rows = TargetRows.of(TARGETS, WEIGHTS)
+    members = [
+        Choice("any", 30, vote, 1, weight, (0,))
+        for vote, weight in (("leaves", 0.25), ("boosted leaves", 0.75))
+    ]
+    shared = Committee(X, rows, np.eye(10)[None], members, forests=[FOREST], calibration=0.0)
+    alone = [
+        source(X, FOREST, rows.weights, rows.prior_votes) for source in (LeafRows, BoostedLeaves)
+    ]
+    parts = [source.row_weights(QUERIES).averages(TARGETS, rows.prior) for source in alone]
+    assert_allclose(shared.predictions(QUERIES), 0.25 * parts[0] + 0.75 * parts[1], atol=1e-9)
